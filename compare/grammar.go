@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Grammar says which arms and options exist. Host knobs become options by
+// adding an [ArmOption] (and taking its name off Reserved).
+type Grammar struct {
+	Options  []ArmOption // in canonical order
+	Reserved []string    // names of host knobs that are known, but not options yet
+}
+
+// ValueKind is what an option takes.
+type ValueKind int
+
+const (
+	_          ValueKind = iota
+	Choice               // one of Values
+	Flag                 // bare, or =on or =off
+	Number               // a whole number in Min..Max
+	PowerOf2             // the same, and a power of two
+	Bytes                // a size in bytes with an optional binary suffix k, M, G, in Min..Max
+	AutoNumber           // a whole number in Min..Max, or bare: let the engine choose, stored as 0
+)
+
+// ArmOption is one "+name[=value]".
+type ArmOption struct {
+	Name     string
+	Kind     ValueKind
+	Values   []string // of a Choice
+	Min, Max uint64
+	// For lists the "engine:variant" arms that take the option; Choices
+	// restricts Values further for some of them.
+	For     []string
+	Choices map[string][]string
+	Help    string
+}
+
+// DefaultGrammar is the grammar of this version.
+func DefaultGrammar() *Grammar {
+	sockets := []string{"kernel:epoll", "kernel:recvmmsg"}
+	own := []string{"xdp:auto", "xdp:zerocopy", "xdp:copy", "xdp:generic"}
+	join := func(lists ...[]string) []string { return slices.Concat(lists...) }
+	packet, asavie := []string{"kernel:packet"}, []string{"xdp:asavie"}
+	kernelWaits := []string{"block", "spin", "busypoll"}
+	return &Grammar{
+		Options: []ArmOption{
+			{Name: "batch", Kind: Number, Min: 1, Max: 4096, For: join([]string{"kernel:recvmmsg"}, own),
+				Help: "packets per system call or ring visit"},
+			{Name: "wait", Kind: Choice, Values: []string{"block", "spin", "poll", "busypoll"}, For: join(sockets, packet, own),
+				Choices: map[string][]string{Kernel: kernelWaits, XDP: {"spin", "poll", "busypoll"}},
+				Help:    "what the reader does when nothing is there"},
+			{Name: "rcvbuf", Kind: Bytes, Min: 4096, Max: 1 << 30, For: sockets,
+				Help: "SO_RCVBUF as asked for; the kernel doubles it"},
+			{Name: "gro", Kind: Flag, For: []string{"kernel:recvmmsg"},
+				Help: "UDP_GRO: several datagrams of a flow in one buffer"},
+			{Name: "reuseport", Kind: AutoNumber, Min: 1, Max: 1024, For: sockets,
+				Help: "SO_REUSEPORT sockets, one thread each; bare: one per queue"},
+			{Name: "ring", Kind: PowerOf2, Min: 64, Max: 1 << 20, For: join(own, asavie),
+				Help: "descriptors in the receive ring"},
+			{Name: "csum", Kind: Choice, Values: []string{"on", "off"}, For: join(own, asavie),
+				Help: "verify IP and UDP checksums, as the kernel does for its reader"},
+		},
+		Reserved: []string{"dev_weight", "netdev_budget", "netdev_budget_usecs", "netdev_max_backlog", "gro_flush_timeout",
+			"napi_defer_hard_irqs", "busy_poll", "busy_read", "rmem_max", "rx_ring", "tx_ring", "rx_usecs", "adaptive_rx",
+			"threaded", "rps_cpus", "rss", "governor"},
+	}
+}
+
+func (g *Grammar) variants(engine string) []string {
+	switch engine {
+	case Kernel:
+		return []string{"epoll", "recvmmsg", "packet", "nosocket"}
+	case XDP:
+		return []string{"auto", "zerocopy", "copy", "generic", "asavie"}
+	}
+	return nil
+}
+
+func (g *Grammar) engineOf(variant string) string {
+	for _, engine := range []string{Kernel, XDP} {
+		if slices.Contains(g.variants(engine), variant) {
+			return engine
+		}
+	}
+	return ""
+}
+
+// option finds the option called name for arm a, with the choices open to a.
+func (g *Grammar) option(a ArmSpec, name string) (ArmOption, error) {
+	arm := a.Engine + ":" + a.Variant
+	var here, takers []string
+	for _, opt := range g.Options {
+		if slices.Contains(opt.For, arm) {
+			if opt.Name == name {
+				if c := opt.Choices[a.Engine]; c != nil {
+					opt.Values = c
+				}
+				return opt, nil
+			}
+			here = append(here, opt.Name)
+		}
+		if opt.Name == name {
+			takers = opt.For
+		}
+	}
+	switch {
+	case slices.Contains(g.Reserved, name):
+		e := &UsageError{What: "arm option", Token: name, Problem: "host knobs are not options of an arm yet; known knobs come with tune",
+			Allowed: here, Hint: "see twopath tune plan"}
+		return ArmOption{}, e
+	case takers != nil:
+		e := &UsageError{What: "arm option", Token: name, Problem: fmt.Sprintf("not an option of %s, only of %s", arm, strings.Join(takers, ", ")), Allowed: here}
+		return ArmOption{}, e
+	case len(here) == 0:
+		return ArmOption{}, &UsageError{What: "arm option", Token: name, Problem: arm + " takes no options", Hint: "type " + arm}
+	}
+	return ArmOption{}, unknown("arm option", name, "no such option of "+arm, here)
+}
+
+// parse gives the canonical value.
+func (o ArmOption) parse(value string, hasValue bool) (string, error) {
+	bad := func(problem string, allowed ...string) (string, error) {
+		e := unknown("arm option", o.Name+"="+value, problem, allowed)
+		e.Nearest = nearest(value, allowed)
+		return "", e
+	}
+	if !hasValue {
+		switch o.Kind {
+		case Flag:
+			return "on", nil
+		case AutoNumber:
+			return "0", nil
+		case Choice:
+			return "", &UsageError{What: "arm option", Token: o.Name, Problem: "needs a value", Allowed: withPrefix(o.Name+"=", o.Values)}
+		}
+		return "", &UsageError{What: "arm option", Token: o.Name, Problem: "needs a value", Hint: fmt.Sprintf("as in +%s=%s", o.Name, o.example())}
+	}
+	switch o.Kind {
+	case Choice:
+		if !slices.Contains(o.Values, value) {
+			return bad("no such value", o.Values...)
+		}
+		return value, nil
+	case Flag:
+		if value != "on" && value != "off" {
+			return bad("no such value", "on", "off")
+		}
+		return value, nil
+	case Bytes:
+		n, err := parseBytes(value)
+		if err != nil || n < o.Min || n > o.Max {
+			return bad(fmt.Sprintf("not a size in %s..%s bytes, as in 256k or 8M", formatBytes(o.Min), formatBytes(o.Max)))
+		}
+		return strconv.FormatUint(n, 10), nil
+	}
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil || n < o.Min || n > o.Max {
+		return bad(fmt.Sprintf("not a whole number in %d..%d", o.Min, o.Max))
+	}
+	if o.Kind == PowerOf2 && n&(n-1) != 0 {
+		return bad("not a power of two")
+	}
+	return strconv.FormatUint(n, 10), nil
+}
+
+func (o ArmOption) example() string {
+	switch o.Kind {
+	case Bytes:
+		return "8M"
+	case PowerOf2:
+		return "4096"
+	}
+	return "64"
+}
+
+// format is the option as typed, for a canonical value.
+func (o ArmOption) format(value string) string {
+	switch {
+	case o.Kind == Flag && value == "on", o.Kind == AutoNumber && value == "0":
+		return o.Name
+	case o.Kind == Bytes:
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			value = formatBytes(n)
+		}
+	}
+	return o.Name + "=" + value
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// planKey is one setting of a plan, the same in a file and as a flag.
+type planKey struct {
+	name string
+	list bool // a YAML list is joined with commas
+	set  func(p *Plan, value string) error
+}
+
+// PlanKeys are the keys a plan file may have, in the order of [Plan].
+func PlanKeys() []string {
+	var names []string
+	for _, k := range planKeys() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Set gives one setting by its key, as typed. A flag's name is its key with
+// "-" for "_". It judges the value alone; [Plan.Validate] judges the whole.
+//
+// A later setting overrides an earlier one: size and payload displace each
+// other, and so do count and duration, so a flag overrides a file.
+func (p *Plan) Set(key, value string) error {
+	name := strings.ReplaceAll(key, "-", "_")
+	for _, k := range planKeys() {
+		if k.name == name {
+			return k.set(p, value)
+		}
+	}
+	return unknown("plan key", key, "unknown", PlanKeys())
+}
+
+func planKeys() []planKey {
+	text := func(field func(*Plan) *string) func(*Plan, string) error {
+		return func(p *Plan, v string) error { *field(p) = v; return nil }
+	}
+	number := func(what string, field func(*Plan) *int) func(*Plan, string) error {
+		return func(p *Plan, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return &UsageError{What: what, Token: v, Problem: "not a whole number"}
+			}
+			*field(p) = n
+			return nil
+		}
+	}
+	yes := func(what string, field func(*Plan) *bool) func(*Plan, string) error {
+		return func(p *Plan, v string) error {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return &UsageError{What: what, Token: v, Problem: "not true or false"}
+			}
+			*field(p) = b
+			return nil
+		}
+	}
+	return []planKey{
+		{name: "test", set: text(func(p *Plan) *string { return &p.Test })},
+		{name: "arms", list: true, set: setArms},
+		{name: "nic", set: text(func(p *Plan) *string { return &p.NIC })},
+		{name: "peer", set: text(func(p *Plan) *string { return &p.Peer })},
+		{name: "ip", set: number("ip", func(p *Plan) *int { return &p.IP })},
+		{name: "size", list: true, set: func(p *Plan, v string) error {
+			sizes, err := ParseSizes(v, 4) // an IPv6 plan's own, higher minimum is checked by Validate
+			p.Sizes, p.Payload = sizes, 0
+			return err
+		}},
+		{name: "payload", set: func(p *Plan, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return &UsageError{What: "payload", Token: v, Problem: "not a number of bytes"}
+			}
+			p.Sizes, p.Payload = nil, n
+			_, err = SizeOfPayload(n, p.IP)
+			return err
+		}},
+		{name: "rate", list: true, set: setRates},
+		{name: "count", set: func(p *Plan, v string) (err error) {
+			p.Duration = 0
+			p.Count, err = ParseCount(v)
+			return err
+		}},
+		{name: "duration", set: func(p *Plan, v string) error {
+			d, err := ParseDuration(v)
+			p.Count, p.Duration = 0, Duration(d)
+			return err
+		}},
+		{name: "flows", set: number("flows", func(p *Plan) *int { return &p.Flows })},
+		{name: "queues", set: number("queues", func(p *Plan) *int { return &p.Queues })},
+		{name: "work", set: func(p *Plan, v string) (err error) { p.Work, err = ParseWork(v); return err }},
+		{name: "blocks", set: number("blocks", func(p *Plan) *int { return &p.Blocks })},
+		{name: "warmup", set: number("warmup", func(p *Plan) *int { return &p.Warmup })},
+		{name: "aa", set: yes("aa", func(p *Plan) *bool { return &p.AA })},
+		{name: "seed", set: func(p *Plan, v string) (err error) {
+			if p.Seed, err = strconv.ParseUint(v, 0, 64); err != nil {
+				return &UsageError{What: "seed", Token: v, Problem: "not a whole number of 64 bits"}
+			}
+			return nil
+		}},
+		{name: "margin", set: func(p *Plan, v string) (err error) { p.Margin, err = parseShare("margin", v); return err }},
+		{name: "placement", set: text(func(p *Plan) *string { return &p.Placement })},
+		{name: "cpus", list: true, set: func(p *Plan, v string) (err error) { p.CPUs, err = ParseCPUs(v); return err }},
+		{name: "softirq_sched", set: text(func(p *Plan) *string { return &p.SoftirqSched })},
+		{name: "peer_napi", set: text(func(p *Plan) *string { return &p.PeerNAPI })},
+		{name: "strict", set: yes("strict", func(p *Plan) *bool { return &p.Strict })},
+		{name: "require", list: true, set: setRequire},
+	}
+}
+
+func setArms(p *Plan, v string) error {
+	p.Arms = nil
+	for _, s := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' }) {
+		a, err := ParseArm(s)
+		if err != nil {
+			return err
+		}
+		p.Arms = append(p.Arms, a.String())
+	}
+	return nil
+}
+
+func setRates(p *Plan, v string) error {
+	p.Rates = nil
+	for _, s := range strings.Split(v, ",") {
+		r, err := ParseRate(strings.TrimSpace(s))
+		if err != nil {
+			return err
+		}
+		for _, other := range p.Rates {
+			if other.String() == r.String() {
+				return &UsageError{What: "rate", Token: s, Problem: "given twice"}
+			}
+		}
+		p.Rates = append(p.Rates, r)
+	}
+	return nil
+}
+
+func setRequire(p *Plan, v string) error {
+	p.Require = nil
+	for _, s := range strings.Split(v, ",") {
+		r, err := ParseRequirement(strings.TrimSpace(s))
+		if err != nil {
+			return err
+		}
+		p.Require = append(p.Require, r.String())
+	}
+	return nil
+}
+
+// parseShare reads 0.02 or 2%.
+func parseShare(what, s string) (float64, error) {
+	digits, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, &UsageError{What: what, Token: s, Problem: "not a number", Hint: "as in 2% or 0.02"}
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
+}
