@@ -52,13 +52,17 @@ func (t *Tally) Merge(o Tally) {
 // minus 64 behind the highest one. It belongs to one goroutine.
 //
 // Numbers start at 0 and may wrap at 2^40: each is read as the value nearest to the next expected one.
+//
+// A run of numbers in order costs one comparison and one addition each: expect runs ahead of next, and settle enters
+// the run into the bitmap, 64 numbers at a time, when something else comes.
 type Window struct {
-	next  uint64 // RFC 4737 NextExp, extended to 64 bits: 1 + the highest number seen
-	head  uint64 // words entered so far: word k holds numbers 64k .. 64k+63, and words head-len(seen) .. head-1 are here
-	mask  uint64 // len(seen) - 1
-	seen  []uint64
-	tally Tally
-	gaps  gapLog // what is known missing among the words that left the window
+	expect uint64 // the number that continues the run, unextended; 2^40 when the run has reached the wrap
+	next   uint64 // RFC 4737 NextExp, extended to 64 bits: 1 + the highest number settled
+	head   uint64 // words entered so far: word k holds numbers 64k .. 64k+63, and words head-len(seen) .. head-1 are here
+	mask   uint64 // len(seen) - 1
+	seen   []uint64
+	tally  Tally
+	gaps   gapLog // what is known missing among the words that left the window
 }
 
 // NewWindow makes a window that remembers size numbers, a power of two of at least MinWindow.
@@ -76,20 +80,39 @@ func (w *Window) init(size int) error {
 	return nil
 }
 
-// Add accounts one received number (its low 40 bits).
+// Add accounts one received number, below 2^40.
 func (w *Window) Add(number uint64) Class {
-	n := w.next
-	if number&numberMask != n&numberMask {
-		return w.outOfOrder(number)
+	if number == w.expect {
+		w.expect++
+		return InOrder
 	}
-	k := n >> 6
-	if k >= w.head {
-		w.enter(k)
+	return w.interrupted(number)
+}
+
+// interrupted ends a run: with a number out of order, or at the wrap.
+func (w *Window) interrupted(number uint64) Class {
+	w.settle()
+	c := w.outOfOrder(number)
+	w.expect = w.next & numberMask
+	return c
+}
+
+// settle enters the run next .. expect-1 into the bitmap.
+func (w *Window) settle() {
+	run := w.expect - w.next&numberMask
+	end := w.next + run
+	for n := w.next; n < end; {
+		k := n >> 6
+		if k >= w.head {
+			w.enter(k)
+		}
+		to := min(end, (k+1)<<6)
+		w.seen[k&w.mask] |= ^uint64(0) << (n & 63) & (^uint64(0) >> (63 - (to-1)&63))
+		n = to
 	}
-	w.seen[k&w.mask] |= 1 << (n & 63)
-	w.next = n + 1
-	w.tally.Unique++
-	return InOrder
+	w.next = end
+	w.expect = end & numberMask
+	w.tally.Unique += run
 }
 
 func (w *Window) outOfOrder(number uint64) Class {
@@ -143,13 +166,20 @@ func (w *Window) enter(k uint64) {
 }
 
 // Tally is what was counted so far.
-func (w *Window) Tally() Tally { return w.tally }
+func (w *Window) Tally() Tally {
+	w.settle()
+	return w.tally
+}
 
 // Next is RFC 4737's NextExp: 1 + the highest number seen, or 0.
-func (w *Window) Next() uint64 { return w.next }
+func (w *Window) Next() uint64 {
+	w.settle()
+	return w.next
+}
 
 // Gaps says which numbers below sent are missing. Late numbers count as missing, for nobody knows better.
 func (w *Window) Gaps(sent uint64) Gaps {
+	w.settle()
 	g := w.gaps
 	n := uint64(len(w.seen))
 	for i := w.head - min(w.head, n); i < w.head; i++ {

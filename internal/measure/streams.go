@@ -31,7 +31,7 @@ func NewStreams(n, size int) (*Streams, error) {
 // Add accounts a u48 sequence as it is in the stamp: stream << 40 | number.
 func (s *Streams) Add(sequence uint64) Class {
 	if i := sequence >> numberBits; i < uint64(len(s.windows)) {
-		return s.windows[i].Add(sequence)
+		return s.windows[i].Add(sequence & numberMask)
 	}
 	s.unknown++
 	return Unknown
@@ -47,7 +47,7 @@ func (s *Streams) Stream(i int) *Window { return &s.windows[i] }
 func (s *Streams) Tally() Tally {
 	t := Tally{Unknown: s.unknown}
 	for i := range s.windows {
-		t.Merge(s.windows[i].tally)
+		t.Merge(s.windows[i].Tally())
 	}
 	return t
 }
@@ -81,9 +81,10 @@ func MergeStreams(sent []uint64, workers ...*Streams) ([]StreamResult, error) {
 				return nil, fmt.Errorf("merge streams: a worker has %d, the generator %d", w.Len(), len(sent))
 			}
 			one := w.Stream(i)
-			r.Tally.Merge(one.tally)
-			r.Next = max(r.Next, one.next)
-			if one.next > 0 || one.tally.Late > 0 {
+			t := one.Tally()
+			r.Tally.Merge(t)
+			r.Next = max(r.Next, one.Next())
+			if t != (Tally{}) {
 				seenBy++
 				r.Gaps = one.Gaps(sent[i])
 			}
