@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/vishvananda/netlink"
+)
+
+// addrGenModeNone is IN6_ADDR_GEN_MODE_NONE (include/uapi/linux/if_link.h): no link-local address by itself.
+const addrGenModeNone = 1
+
+// quietNamespace sets what devices made in the calling thread's namespace start with, so that IPv6 does not talk by
+// itself: duplicate address detection, router solicitations and link-local addresses are off, and multicast listener
+// reports, which can not be switched off, leave once and at once instead of over seconds. /proc/sys/net shows the
+// thread's own namespace, so nothing of this is seen outside. A kernel without IPv6 has no such files.
+func quietNamespace() error {
+	for _, k := range []struct{ path, value string }{
+		{"ipv6/mld_qrv", "1"},
+		{"ipv6/conf/default/accept_dad", "0"},
+		{"ipv6/conf/default/accept_ra", "0"},
+		{"ipv6/conf/default/router_solicitations", "0"},
+		{"ipv6/conf/default/mldv1_unsolicited_report_interval", "1"}, // ms
+		{"ipv6/conf/default/mldv2_unsolicited_report_interval", "1"}, // ms
+	} {
+		if err := os.WriteFile("/proc/sys/net/"+k.path, []byte(k.value), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("set sysctl: %w", err)
+		}
+	}
+	return nil
+}
+
+// quietDevice keeps the kernel from giving the device a link-local address when it comes up.
+func quietDevice(l netlink.Link) error {
+	if _, err := os.Stat("/proc/sys/net/ipv6"); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); err != nil {
+		return fmt.Errorf("switch link-local address off: %w", err)
+	}
+	return nil
+}

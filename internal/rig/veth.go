@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// buildVeth makes the cable between two namespaces and configures both ends.
+func buildVeth(sut, peer *Side, o Options) error {
+	for _, s := range []*Side{sut, peer} {
+		if err := s.Do(quietNamespace); err != nil {
+			return fmt.Errorf("set up the %s namespace: %w", s.Role, err)
+		}
+	}
+	err := sut.Do(func() error {
+		la := netlink.NewLinkAttrs()
+		la.Name, la.MTU, la.HardwareAddr = sut.Name, o.MTU, sut.MAC
+		la.NumRxQueues, la.NumTxQueues = o.Queues, o.Queues
+		v := netlink.NewVeth(la)
+		v.PeerName, v.PeerHardwareAddr, v.PeerMTU = peer.Name, peer.MAC, uint32(o.MTU)
+		v.PeerNumRxQueues, v.PeerNumTxQueues = uint32(o.Queues), uint32(o.Queues)
+		v.PeerNamespace = netlink.NsFd(int(peer.ns.Fd()))
+		if err := netlink.LinkAdd(v); err != nil {
+			return fmt.Errorf("add veth %s: %w", sut.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range []*Side{sut, peer} {
+		other, gro := peer, true
+		if s == peer {
+			other, gro = sut, !o.PeerNoGRO
+		}
+		err := s.Do(func() error { return s.configure(other, gro) })
+		if err != nil {
+			return fmt.Errorf("set up %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// configure brings the side's device up with its addresses and the other side as a permanent neighbour.
+// It runs inside the side's namespace.
+func (s *Side) configure(other *Side, gro bool) error {
+	l, err := netlink.LinkByName(s.Name)
+	if err != nil {
+		return fmt.Errorf("find device: %w", err)
+	}
+	s.Index = l.Attrs().Index
+	if err := quietDevice(l); err != nil {
+		return err
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("set lo up: %w", err)
+	}
+	if gro {
+		if err := setGRO(s.Name, true); err != nil {
+			return err
+		}
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if err := s.addAddresses(l); err != nil {
+		return err
+	}
+	return s.addNeighbours(l, other)
+}
+
+func (s *Side) addAddresses(l netlink.Link) error {
+	for _, p := range []netip.Prefix{s.IPv4, s.IPv6} {
+		a := &netlink.Addr{IPNet: ipNet(p)}
+		if p.Addr().Is6() {
+			a.Flags = unix.IFA_F_NODAD
+		}
+		if err := netlink.AddrReplace(l, a); err != nil {
+			return fmt.Errorf("add address %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// addNeighbours makes the other side known for good, so no ARP or neighbour solicitation is among the test's frames and
+// no entry expires during a trial.
+func (s *Side) addNeighbours(l netlink.Link, other *Side) error {
+	for _, p := range []netip.Prefix{other.IPv4, other.IPv6} {
+		n := &netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+			IP: p.Addr().AsSlice(), HardwareAddr: other.MAC}
+		if err := netlink.NeighSet(n); err != nil {
+			return fmt.Errorf("add neighbour %s: %w", p.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// deleteLink removes the side's device; one that is gone already is no error.
+func (s *Side) deleteLink() error {
+	return s.Do(func() error {
+		l, err := netlink.LinkByName(s.Name)
+		if errors.As(err, new(netlink.LinkNotFoundError)) {
+			return nil
+		}
+		if err == nil {
+			err = netlink.LinkDel(l)
+		}
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", s.Name, err)
+		}
+		return nil
+	})
+}
+
+// SetGRO switches generic receive offload. On a veth end, on means that it receives through NAPI even without an XDP
+// program (drivers/net/veth.c, veth_set_features), and switching it ends or makes the NAPI threads.
+func (s *Side) SetGRO(on bool) error {
+	return s.Do(func() error { return setGRO(s.Name, on) })
+}
+
+func setGRO(name string, on bool) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("open ethtool: %w", err)
+	}
+	defer e.Close()
+	if err := e.Change(name, map[string]bool{"rx-gro": on}); err != nil {
+		return fmt.Errorf("set GRO %t on %s: %w", on, name, err)
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
