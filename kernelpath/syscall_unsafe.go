@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernelpath
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// now* calls never block and use RawSyscall, which saves the scheduler's entersyscall and exitsyscall (tens of ns per
+// call). wait* calls may sleep and use Syscall, so that the scheduler can give the processor to others meanwhile.
+
+// nowRead reads one datagram from a non-blocking socket.
+func nowRead(fd int, p []byte) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	return int(n), e
+}
+
+// nowRecvmmsg receives what is queued. The timeout argument of recvmmsg is never used: it is only looked at after a
+// datagram has arrived (recvmmsg(2), BUGS).
+func nowRecvmmsg(fd int, v []unix.Mmsghdr, flags int) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)),
+		uintptr(flags|unix.MSG_DONTWAIT), 0, 0)
+	return int(n), e
+}
+
+// waitRecvmmsg sleeps for the first datagram at most SO_RCVTIMEO, then takes what is queued.
+func waitRecvmmsg(fd int, v []unix.Mmsghdr) (int, unix.Errno) {
+	n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)),
+		unix.MSG_WAITFORONE, 0, 0)
+	return int(n), e
+}
+
+// waitEpoll waits for events at most ms milliseconds.
+func waitEpoll(fd int, events []unix.EpollEvent, ms int) (int, unix.Errno) {
+	n, _, e := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+		uintptr(ms), 0, 0)
+	return int(n), e
+}
+
+// waitPoll waits for events at most *ts, which the kernel overwrites with what was left.
+func waitPoll(fds []unix.PollFd, ts *unix.Timespec) (int, unix.Errno) {
+	n, _, e := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)),
+		uintptr(unsafe.Pointer(ts)), 0, 0, 0)
+	return int(n), e
+}
+
+// meminfo reads SO_MEMINFO (net/core/sock.c: sk_get_meminfo).
+func meminfo(fd int) (info [unix.SK_MEMINFO_VARS]uint32, err error) {
+	size := uint32(unsafe.Sizeof(info))
+	_, _, e := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	if e != 0 {
+		return info, e
+	}
+	return info, nil
+}
+
+// blockStatus is the word through which the kernel and the reader hand a ring block to each other, at offset 8 of
+// struct tpacket_block_desc.
+func blockStatus(block []byte) *atomic.Uint32 {
+	_ = block[11]
+	return (*atomic.Uint32)(unsafe.Pointer(&block[8]))
+}
