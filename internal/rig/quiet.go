@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -16,11 +17,10 @@ const addrGenModeNone = 1
 
 // quietNamespace sets what devices made in the calling thread's namespace start with, so that IPv6 does not talk by
 // itself: duplicate address detection, router solicitations and link-local addresses are off, and multicast listener
-// reports, which can not be switched off, leave once and at once instead of over seconds. /proc/sys/net shows the
+// reports, which can not be switched off, leave within milliseconds instead of seconds. /proc/sys/net shows the
 // thread's own namespace, so nothing of this is seen outside. A kernel without IPv6 has no such files.
 func quietNamespace() error {
 	for _, k := range []struct{ path, value string }{
-		{"ipv6/mld_qrv", "1"},
 		{"ipv6/conf/default/accept_dad", "0"},
 		{"ipv6/conf/default/accept_ra", "0"},
 		{"ipv6/conf/default/router_solicitations", "0"},
@@ -41,6 +41,39 @@ func quietDevice(l netlink.Link) error {
 	}
 	if err := netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); err != nil {
 		return fmt.Errorf("switch link-local address off: %w", err)
+	}
+	return nil
+}
+
+const (
+	silence    = 40 * time.Millisecond // the reports leave 4 to 12 ms apart (measured)
+	silenceMax = time.Second
+)
+
+// waitSilent returns once the side's device has sent and received nothing for a while: the reports for the addresses
+// just added have gone. A cable that is never silent is an error, since no count on it could be trusted.
+func waitSilent(s *Side) error {
+	var seen uint64
+	since := time.Now()
+	for deadline := since.Add(silenceMax); time.Since(since) < silence; time.Sleep(time.Millisecond) {
+		var now uint64
+		err := s.Do(func() error {
+			l, err := netlink.LinkByIndex(s.Index)
+			if err != nil {
+				return fmt.Errorf("read counters of %s: %w", s.Name, err)
+			}
+			now = l.Attrs().Statistics.TxPackets + l.Attrs().Statistics.RxPackets
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if now != seen {
+			seen, since = now, time.Now()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is not silent: %d packets a second after it came up", s.Name, seen)
+		}
 	}
 	return nil
 }

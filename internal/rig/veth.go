@@ -36,22 +36,27 @@ func buildVeth(sut, peer *Side, o Options) error {
 	if err != nil {
 		return err
 	}
+	// Both ends come up before either has an address: what the carrier sets off has then passed.
 	for _, s := range []*Side{sut, peer} {
-		other, gro := peer, true
-		if s == peer {
-			other, gro = sut, !o.PeerNoGRO
-		}
-		err := s.Do(func() error { return s.configure(other, gro) })
-		if err != nil {
+		gro := s == sut || !o.PeerNoGRO
+		if err := s.Do(func() error { return s.bringUp(gro) }); err != nil {
 			return fmt.Errorf("set up %s: %w", s.Name, err)
 		}
 	}
-	return nil
+	for _, s := range []*Side{sut, peer} {
+		other := peer
+		if s == peer {
+			other = sut
+		}
+		if err := s.Do(func() error { return s.address(other) }); err != nil {
+			return fmt.Errorf("set up %s: %w", s.Name, err)
+		}
+	}
+	return waitSilent(sut)
 }
 
-// configure brings the side's device up with its addresses and the other side as a permanent neighbour.
-// It runs inside the side's namespace.
-func (s *Side) configure(other *Side, gro bool) error {
+// bringUp sets the side's device up. It runs inside the side's namespace, as address does.
+func (s *Side) bringUp(gro bool) error {
 	l, err := netlink.LinkByName(s.Name)
 	if err != nil {
 		return fmt.Errorf("find device: %w", err)
@@ -75,10 +80,40 @@ func (s *Side) configure(other *Side, gro bool) error {
 	if err := netlink.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
+	return nil
+}
+
+// address gives the device its addresses and the other side as a permanent neighbour.
+func (s *Side) address(other *Side) error {
+	l, err := netlink.LinkByIndex(s.Index)
+	if err != nil {
+		return fmt.Errorf("find device: %w", err)
+	}
+	if err := settleCarrier(s.Name); err != nil {
+		return err
+	}
 	if err := s.addAddresses(l); err != nil {
 		return err
 	}
 	return s.addNeighbours(l, other)
+}
+
+// settleCarrier has the kernel handle a carrier change now instead of up to a second later: asking ethtool for the link
+// does (net/core/link_watch.c, linkwatch_sync_dev, Linux 6.7).
+func settleCarrier(name string) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("open ethtool: %w", err)
+	}
+	defer e.Close()
+	up, err := e.LinkState(name)
+	if err != nil {
+		return fmt.Errorf("read link of %s: %w", name, err)
+	}
+	if up == 0 {
+		return fmt.Errorf("%s has no carrier", name)
+	}
+	return nil
 }
 
 func (s *Side) addAddresses(l netlink.Link) error {
