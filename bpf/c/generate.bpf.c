@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// A packet generator run by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES: called once per frame in an endless loop, it
+// sends the frame when the next one is due and drops it (gives the page back) when not.
+// Pages come back as the receiver left them (GRO and forwarding rewrite headers in place), so every header byte, the
+// stamp and both checksums are written on every frame.
+
+#include "packet.h"
+
+#define SIZES 16
+#define HEADER_WORDS 8
+
+/* What depends on the size of a frame only. 16-bit fields are as they stand in memory. */
+struct size {
+	u32 frame_len;  /* bytes handed to the driver (no FCS) */
+	u32 udp_sum;    /* one's complement sum of all that is constant under the UDP checksum at this size, memory order */
+	u16 ip_len;     /* IPv4 total length or IPv6 payload length */
+	u16 ip_check;   /* IPv4 header checksum */
+	u16 udp_len;
+	u16 pad;
+};
+
+struct generator_state {
+	u64 stop;            /* written by user space: send no more */
+	u64 done;            /* count reached */
+	u64 sent;            /* frames redirected, duplicates included */
+	u64 duplicates;      /* of these, sent on purpose for the second time */
+	u64 calls;           /* program runs, most of them waiting for the next slot */
+	u64 start_ns;        /* CLOCK_MONOTONIC: first frame's intended time */
+	u64 end_ns;          /* last frame redirected */
+	u64 late_total_ns;   /* sum over frames of (sent - intended) */
+	u64 late_max_ns;
+	u64 late_slots;      /* frames sent more than 1 ms after their intended time */
+	u64 shifts;          /* times the schedule moved on because it could not be caught up */
+	u64 shifted_ns;      /* by how much, in all */
+	u64 held;            /* calls that were due but held back by the catch-up limit */
+	u64 gap_max_ns;      /* longest time between two calls: the generator itself stood still */
+	u64 failed;          /* frames that could not be shaped; must be 0 */
+	u64 last_ns;         /* the previous call */
+	u64 number;          /* next number */
+	u64 again;           /* 1: the next frame repeats number - 1 */
+	u64 due_ns, due_frac;/* next intended time, fraction in 2^-32 ns */
+	u64 tat;             /* theoretical arrival time of the catch-up limit, 2^-12 ns after start_ns */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct generator_state);
+} state SEC(".maps");
+
+volatile const struct size sizes[SIZES] = {};
+volatile const u64 header[HEADER_WORDS] = {}; /* Ethernet to UDP, variable fields zero */
+volatile const u32 nsizes = 1;
+volatile const u32 family = 4;
+volatile const u32 ifindex = 0;
+volatile const u32 run = 0;
+volatile const u32 flows = 1;
+volatile const u32 source_port = 10000;
+volatile const u64 stream = 0;
+volatile const u64 limit = 0;         /* frames in all; 0 = until stopped */
+volatile const u64 interval_ns = 0;   /* between frames; both 0 = flood */
+volatile const u64 interval_frac = 0; /* 2^-32 ns */
+volatile const u64 catchup = 0;       /* shortest mean interval when late, 2^-12 ns */
+volatile const u64 burst = 96;        /* frames at once before catchup limits */
+volatile const u64 lag_ns = 0;        /* how late the schedule may run before it is shifted */
+
+/* Faults, each on every n-th number (swap: every n-th pair); 0 = never, and then the verifier removes the code. */
+volatile const u32 fault_checksum = 0;
+volatile const u32 fault_duplicate = 0;
+volatile const u32 fault_swap = 0;
+volatile const u32 fault_run = 0;
+volatile const u32 fault_mac = 0;
+volatile const u32 fault_payload = 0;
+
+#define LATE_NS 1000000
+
+/* Says whether the next frame may go now, and its intended time in *due. */
+static __always_inline int slot(struct generator_state *s, u64 now, u64 *due)
+{
+	if (!s->start_ns) {
+		s->start_ns = now;
+		s->due_ns = now;
+	}
+	if (!interval_ns && !interval_frac) {
+		*due = now;
+		return 1;
+	}
+	if (s->due_ns > now)
+		return 0;
+
+	/* GCRA (ITU-T I.371): conforming when the theoretical arrival time is at most the burst ahead. */
+	u64 at = (now - s->start_ns) << 12;
+	u64 tat = s->tat;
+	if (tat > at + burst * catchup) {
+		s->held++;
+		return 0;
+	}
+	s->tat = (tat > at ? tat : at) + catchup;
+
+	u64 late = now - s->due_ns;
+	if (lag_ns && late > lag_ns) {
+		u64 by = late - lag_ns;
+		s->due_ns += by;
+		s->shifts++;
+		s->shifted_ns += by;
+		late = lag_ns;
+	}
+	s->late_total_ns += late;
+	if (late > s->late_max_ns)
+		s->late_max_ns = late;
+	if (late > LATE_NS)
+		s->late_slots++;
+	*due = s->due_ns;
+
+	u64 frac = s->due_frac + interval_frac;
+	s->due_ns += interval_ns + (frac >> 32);
+	s->due_frac = frac & 0xffffffff;
+	return 1;
+}
+
+/* Chooses the number the next frame carries. */
+static __always_inline u64 next_number(struct generator_state *s)
+{
+	u64 n = s->number;
+	if (fault_duplicate && s->again) {
+		n--;
+		s->again = 0;
+		s->duplicates++;
+	} else {
+		s->number = n + 1;
+		if (fault_duplicate && (n + 1) % fault_duplicate == 0)
+			s->again = 1;
+	}
+	/* A pair is exchanged only when both of it will be sent. */
+	if (fault_swap && (n >> 1) % fault_swap == 0 && (!limit || (n | 1) < limit))
+		n ^= 1;
+	return n;
+}
+
+SEC("xdp") int generate(struct xdp_md *ctx)
+{
+	u32 key = 0;
+	struct generator_state *s = bpf_map_lookup_elem(&state, &key);
+	if (!s)
+		return XDP_ABORTED;
+	u64 now = bpf_ktime_get_ns();
+	s->calls++;
+	if (s->done || READ_ONCE(s->stop))
+		return XDP_DROP;
+	if (s->last_ns && now - s->last_ns > s->gap_max_ns)
+		s->gap_max_ns = now - s->last_ns;
+	s->last_ns = now;
+
+	u64 due = 0;
+	if (!slot(s, now, &due))
+		return XDP_DROP;
+	u64 n = next_number(s);
+
+	u32 k = nsizes > 1 ? n % nsizes : 0;
+	volatile const struct size *z = &sizes[k & (SIZES - 1)];
+	u32 have = ctx->data_end - ctx->data;
+	if (nsizes > 1 && have != z->frame_len && bpf_xdp_adjust_tail(ctx, (int)z->frame_len - (int)have)) {
+		s->failed++;
+		return XDP_ABORTED;
+	}
+
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *u; /* UDP header */
+	if (family == 4) {
+		if (d + ETH_LEN + IP4_LEN + UDP_LEN + STAMP_LEN > end)
+			goto failed;
+#pragma unroll
+		for (int i = 0; i < 5; i++)
+			st64(d, 8 * i, header[i]);
+		st16(d, 16, z->ip_len);
+		st16(d, 24, z->ip_check);
+		u = d + ETH_LEN + IP4_LEN;
+	} else {
+		if (d + ETH_LEN + IP6_LEN + UDP_LEN + STAMP_LEN > end)
+			goto failed;
+#pragma unroll
+		for (int i = 0; i < 7; i++)
+			st64(d, 8 * i, header[i]);
+		st16(d, 56, header[7]);
+		st16(d, 18, z->ip_len);
+		u = d + ETH_LEN + IP6_LEN;
+	}
+	if (fault_mac && n % fault_mac == 0)
+		st8(d, 5, (u8)(header[0] >> 40) ^ 0xff);
+
+	u16 port = be16(source_port + (flows > 1 ? n % flows : 0));
+	u32 id = be32(fault_run && n % fault_run == 0 ? run + 1 : run);
+	u16 hi = be16((u16)(stream << 8 | (n >> 32 & 0xff)));
+	u32 lo = be32((u32)n);
+	u64 at = be64(due);
+	st16(u, 0, port);
+	st16(u, 4, z->udp_len);
+	st32(u, UDP_LEN, id);
+	st16(u, UDP_LEN + 4, hi);
+	st32(u, UDP_LEN + 6, lo);
+	st64(u, UDP_LEN + 10, at);
+	u64 sum = (u64)z->udp_sum + port + id + hi + lo + (at & 0xffffffff) + (at >> 32);
+	if (fault_payload && u + UDP_LEN + STAMP_LEN + 2 <= end) {
+		/* The checksum covers the damage: only a reader that looks at the content can tell. */
+		u16 good = STAMP_LEN | (STAMP_LEN + 1) << 8, bad = n % fault_payload == 0 ? good ^ 0xff : good;
+		st16(u, UDP_LEN + STAMP_LEN, bad);
+		sum += bad + (u16)~good;
+	}
+	u16 check = ~csum_fold(sum);
+	if (!check)
+		check = 0xffff; /* RFC 768: 0 means none */
+	if (fault_checksum && n % fault_checksum == 0)
+		check = check == 0x5555 ? 0x1234 : check ^ 0x5555;
+	st16(u, 6, check);
+
+	s->sent++;
+	s->end_ns = now;
+	if (limit && s->sent >= limit)
+		s->done = 1;
+	return bpf_redirect(ifindex, 0);
+failed:
+	s->failed++;
+	return XDP_ABORTED;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
