@@ -47,3 +47,17 @@ func TestTextGolden(t *testing.T) {
 		})
 	}
 }
+
+func TestTextSweepGolden(t *testing.T) {
+	docs := sweepDocuments()
+	for i := range docs {
+		if err := assertFixture(&docs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b bytes.Buffer
+	if err := TextAll(&b, docs, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "text-sweep", b.Bytes())
+}

@@ -15,6 +15,9 @@ import (
 type view struct {
 	doc  *compare.Document
 	arms []*compare.Arm
+	// callBy names arms instead of their letters here: over a sweep, where an
+	// arm may be missing from a cell, letters are those of the whole.
+	callBy func(name string) string
 }
 
 func newView(doc *compare.Document) *view {
@@ -51,6 +54,9 @@ func letter(i int) string {
 
 // call is an arm's letter by its name, or the name itself when it is not shown.
 func (v *view) call(name string) string {
+	if v.callBy != nil {
+		return v.callBy(name)
+	}
 	for i, a := range v.arms {
 		if a.Name == name {
 			return letter(i)

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"twopath/compare"
+)
+
+// TextAll writes any number of documents: one as its screen, the cells of a
+// sweep as one table, and documents that have nothing in common one after
+// another.
+func TextAll(w io.Writer, docs []compare.Document, o TextOptions) error {
+	p := &page{options: o.withDefaults()}
+	switch {
+	case len(docs) == 0:
+		p.line("No record.")
+	case len(docs) == 1:
+		p.document(newView(&docs[0]))
+	case isSweep(docs):
+		p.sweep(docs)
+	default:
+		saved := p.options.Saved
+		p.options.Saved = ""
+		for i := range docs {
+			if i > 0 {
+				p.line("")
+			}
+			if i == len(docs)-1 {
+				p.options.Saved = saved
+			}
+			p.document(newView(&docs[i]))
+		}
+	}
+	return p.writeTo(w)
+}
+
+// isSweep says whether the documents are cells of one run: the same test on
+// the same rig and host, each at another size or rate.
+func isSweep(docs []compare.Document) bool {
+	first := &docs[0]
+	seen := map[string]bool{}
+	for i := range docs {
+		d := &docs[i]
+		if d.Test != first.Test || d.Rig.Kind != first.Rig.Kind || d.Rig.Placement != first.Rig.Placement || d.Host.Name != first.Host.Name {
+			return false
+		}
+		if !slices.Equal(d.Argv, first.Argv) {
+			return false
+		}
+		cell := cellName(d)
+		if seen[cell] {
+			return false
+		}
+		seen[cell] = true
+	}
+	return true
+}
+
+// cellName is what tells a cell of a sweep from the others.
+func cellName(d *compare.Document) string {
+	name := d.Traffic.Size.String()
+	if !d.Traffic.Size.IMIX {
+		name += " B"
+	}
+	if d.Traffic.PPS != nil {
+		return name + ", " + pps(*d.Traffic.PPS) + " pps"
+	}
+	return name + ", max"
+}
+
+// sizeText is a cell's first column.
+func sizeText(d *compare.Document) string { return d.Traffic.Size.String() }
+
+func (p *page) sweep(docs []compare.Document) {
+	for i := range docs {
+		if d := &docs[i]; d.Incomplete {
+			p.incompleteCell(d)
+		}
+	}
+	first := &docs[0]
+	title := append([]string{plural(int64(len(docs)), "cell") + ", sizes with FCS, rates on the wire", flowsText(&first.Traffic)}, rigText(&first.Rig), placementText(&first.Rig))
+	p.lines(p.paintFirst(bold, oneLine(first.Test), hangParts(oneLine(first.Test), nonEmpty(title...), "; ", p.options.Width, columns(first.Test)+2)))
+	if host := hostText(&first.Host, p.options.Wide); host != "" {
+		p.lines(hang("host", host, p.options.Width, 8))
+	}
+	names := sweepArms(docs)
+	for i, name := range names {
+		p.line(p.paint(bold, letter(i)+" "+oneLine(name)))
+		p.lines(sweepGrid(p, docs, name).lines(0, p.options.Width))
+	}
+	if g := p.sweepVerdicts(docs, names); g != nil {
+		p.lines(g.lines(0, p.options.Width))
+	}
+	for i := range docs {
+		p.requirements(&docs[i])
+	}
+	p.sweepMind(docs)
+	for i := range docs {
+		p.invalid(&docs[i])
+	}
+	seen := map[string]bool{}
+	for i := range docs {
+		for _, w := range docs[i].Warnings {
+			if key := w.ID + w.Text; !seen[key] {
+				seen[key] = true
+				p.warnings(&compare.Document{Warnings: []compare.Warning{w}})
+			}
+		}
+	}
+	if p.options.Saved != "" {
+		p.lines(p.paintFirst(dim, "SAVED", []string{pad("SAVED", labelWidth) + oneLine(p.options.Saved)}))
+	}
+}
+
+func (p *page) incompleteCell(d *compare.Document) {
+	reason := d.Reason
+	if reason == "" {
+		reason = "it did not come to its end"
+	}
+	p.lines(p.paintFirst(red, "INCOMPLETE", hang("INCOMPLETE", "at "+cellName(d)+": "+reason, p.options.Width, len("INCOMPLETE")+2)))
+}
+
+// sweepArms are the arms of all cells, in the order they first appear.
+func sweepArms(docs []compare.Document) []string {
+	var names []string
+	for i := range docs {
+		for _, a := range newView(&docs[i]).arms {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+// sweepGrid is one arm over all cells, in the columns of the "64 bytes at line
+// rate" article, so that its figures can be laid beside these.
+func sweepGrid(p *page, docs []compare.Document, name string) *grid {
+	g := &grid{page: p, noteLast: true, columns: []align{right, right, right, right, right, right, right, right, left}}
+	g.row("  bytes", "pps", "Mb/s", "s", "sent", "received", "lost", "CPU ns/packet", "lost where")
+	for i := range docs {
+		d := &docs[i]
+		v := newView(d)
+		a := v.arm(name)
+		if a == nil || !has(a) {
+			g.row("  "+sizeText(d), missing, missing, missing, missing, missing, missing, missing, "")
+			continue
+		}
+		g.row("  "+sizeText(d), opt(a.OfferedPPS, pps), opt(offeredBits(d, a), megabits), fixed(v.seconds(a), 2),
+			uthousands(a.Sent), uthousands(a.Received), opt(a.LossRatio, percent), opt(cpuPerPacket(a.CPU), nanoseconds), lostWhere(a))
+	}
+	return g
+}
+
+// lostWhere is an arm's ledger in few words, the largest bucket first.
+func lostWhere(a *compare.Arm) string {
+	known := places()
+	rows := slices.Clone(a.Ledger)
+	slices.SortStableFunc(rows, func(x, y compare.LedgerRow) int { return cmp.Compare(y.Packets, x.Packets) })
+	var parts []string
+	for _, r := range rows {
+		if r.Packets == 0 {
+			continue
+		}
+		label := known[r.At].label
+		if label == "" {
+			label = r.At
+		}
+		parts = append(parts, label+" "+uthousands(r.Packets))
+	}
+	if a.Unexplained > 0 {
+		parts = append(parts, "unexplained "+uthousands(a.Unexplained))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// offeredBits is the offered load on the wire in bits per second.
+func offeredBits(d *compare.Document, a *compare.Arm) *float64 {
+	if a.OfferedPPS == nil || d.Traffic.FrameBytes <= 0 {
+		return nil
+	}
+	return compare.Num(*a.OfferedPPS * (d.Traffic.FrameBytes + compare.WireOverhead) * 8)
+}
+
+func megabits(v float64) string { return fixed(v/1e6, 0) }
+
+func (p *page) sweepVerdicts(docs []compare.Document, names []string) *grid {
+	call := func(name string) string {
+		if i := slices.Index(names, name); i >= 0 {
+			return letter(i)
+		}
+		return oneLine(name)
+	}
+	g := &grid{page: p, noteLast: true, columns: []align{right, left, left, left}}
+	some := false
+	g.text("VERDICT per cell", bold)
+	for i := range docs {
+		c := docs[i].Verdict
+		if c == nil {
+			continue
+		}
+		some = true
+		v := newView(&docs[i])
+		v.callBy = call
+		claim, interval := v.sentence(c)
+		if c.PHolm != nil {
+			interval = strings.Join(nonEmpty(interval, "p "+significant(*c.PHolm)+" over the sweep"), ", ")
+		}
+		g.row("  "+sizeText(&docs[i]), claim, interval, "-> "+v.wordText(c)).colour(3, wordColour(c.Word))
+	}
+	if !some {
+		return nil
+	}
+	return g
+}
+
+// sweepMind prints each remark once, with the cells it holds for when not all.
+func (p *page) sweepMind(docs []compare.Document) {
+	var order []string
+	cells := map[string][]string{}
+	for i := range docs {
+		for _, c := range Caveats(&docs[i]) {
+			s := c.String()
+			if cells[s] == nil {
+				order = append(order, s)
+			}
+			cells[s] = append(cells[s], sizeText(&docs[i]))
+		}
+	}
+	for i, s := range order {
+		if len(cells[s]) < len(docs) {
+			order[i] = fmt.Sprintf("%s [at %s]", s, strings.Join(cells[s], ", "))
+		}
+	}
+	if len(order) > 0 {
+		p.lines(p.paintFirst(yellow, "MIND", hangParts("MIND", order, " - ", p.options.Width, labelWidth)))
+	}
+}
