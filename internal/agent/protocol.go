@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"twopath/internal/measure"
 	"twopath/internal/packet"
 )
 
@@ -95,17 +96,18 @@ type Counters struct {
 
 // Generated is what a generator did.
 type Generated struct {
-	Sent        uint64  `json:"sent"`
-	Seconds     float64 `json:"seconds"` // first to last frame
-	StartNS     int64   `json:"start_ns"`
-	EndNS       int64   `json:"end_ns"`
-	LateNS      uint64  `json:"late_ns"`        // schedule given up after stalls
-	LateSlots   uint64  `json:"late_slots"`     // frames more than 1 ms late
-	MaxLateNS   uint64  `json:"max_late_ns"`    // worst lateness of a frame
-	MaxGapNS    uint64  `json:"max_gap_ns"`     // longest time in which the generator did not run
-	WrongRun    uint64  `json:"wrong_run"`      // frames sent under another run id, on purpose
-	Duplicates  uint64  `json:"duplicates"`     // frames sent twice, on purpose
-	CapableNote string  `json:"note,omitempty"` // how frames are sent
+	Sent       uint64   `json:"sent"`       // frames handed to the device, duplicates included
+	Duplicates uint64   `json:"duplicates"` // of these, sent twice on purpose
+	PerStream  []uint64 `json:"per_stream"` // numbers used by each generating core
+	Seconds    float64  `json:"seconds"`    // first to last frame
+	StartNS    int64    `json:"start_ns"`   // CLOCK_MONOTONIC of the generating host
+	EndNS      int64    `json:"end_ns"`
+	ShiftedNS  uint64   `json:"shifted_ns"`  // time in which nothing was offered since the generator could not catch up
+	LateSlots  uint64   `json:"late_slots"`  // frames more than 1 ms late
+	MaxLateNS  uint64   `json:"max_late_ns"` // worst lateness of a frame
+	MaxGapNS   uint64   `json:"max_gap_ns"`  // longest time in which the generator did not run
+	Stopped    bool     `json:"stopped"`     // ended before its count
+	Runs       int      `json:"runs"`        // system calls; each after the first is a hole in the load
 }
 
 // Drained tells how the end of the stream was waited for.
@@ -133,25 +135,22 @@ type Received struct {
 	FirstNS    int64             `json:"first_ns"` // CLOCK_MONOTONIC of the first and last batch
 	LastNS     int64             `json:"last_ns"`
 	EmptyPolls uint64            `json:"empty_polls"`
-	SpinNS     uint64            `json:"spin_ns"`    // time in empty polls
-	MaxGapNS   uint64            `json:"max_gap_ns"` // longest time in which a reader did not run though it should have
+	SpinNS     uint64            `json:"spin_ns"`      // time in empty polls
+	StallNS    uint64            `json:"stall_ns"`     // time in which the machine under a reader stood still
+	MaxStallNS uint64            `json:"max_stall_ns"` // longest of these
 	PerWorker  []uint64          `json:"per_worker"`
-	Highest    []uint64          `json:"highest"`  // highest frame number + 1 seen, per stream
-	Counters   map[string]uint64 `json:"counters"` // the engine's own: syscalls, wakeups, kicks
+	Highest    []uint64          `json:"highest"`             // highest frame number + 1 seen, per stream
+	Counters   map[string]uint64 `json:"counters"`            // the engine's own: syscalls, wakeups, kicks
+	ByDevice   bool              `json:"by_device,omitempty"` // nothing is read: the device's counter is the count
 	CPU        *CPU              `json:"cpu,omitempty"`
 }
 
-// CPU is processor time of the SUT between start and finish, from scheduler and softirq events (not sampled).
+// CPU is processor time between start and finish by CPU and owner, and how it was taken.
 type CPU struct {
-	TaskNS    uint64  `json:"task_ns"`    // reader threads
-	NAPINS    uint64  `json:"napi_ns"`    // NAPI threads of the SUT's device
-	SoftirqNS uint64  `json:"softirq_ns"` // NET_RX and NET_TX softirqs on the SUT's CPUs
-	OtherNS   uint64  `json:"other_ns"`   // other tasks on the SUT's CPUs: a disturbance
-	IdleNS    uint64  `json:"idle_ns"`
-	WallNS    uint64  `json:"wall_ns"` // of the interval
-	Switches  uint64  `json:"context_switches"`
-	Source    string  `json:"source"` // bpf tracepoints, or task schedstat
-	Ticks     float64 `json:"ticks_per_second"`
+	Times          measure.CPUSample `json:"times"`
+	Method         string            `json:"method"` // names the witness
+	TicksPerSecond float64           `json:"ticks_per_second"`
+	Switches       uint64            `json:"context_switches"` // of the reading threads
 }
 
 // Live is sent once a second while a trial runs.

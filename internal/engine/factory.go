@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	"twopath/internal/agent"
+)
+
+// New makes the part that p asks for. It is the agent's factory.
+func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
+	switch p.Role {
+	case agent.Receive:
+		return part(newReceive(p))
+	case agent.Generate:
+		return part(newGenerate(p))
+	case agent.Drop:
+		return part(newDrop(p))
+	}
+	return nil, agent.Prepared{}, fmt.Errorf("prepare: no role %q", p.Role)
+}
+
+// part keeps a nil pointer from becoming a Part that is not nil.
+func part[P agent.Part](p P, got agent.Prepared, err error) (agent.Part, agent.Prepared, error) {
+	if err != nil {
+		return nil, got, err
+	}
+	return p, got, nil
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"twopath/bpf"
+	"twopath/internal/agent"
+	"twopath/internal/measure"
+)
+
+// generatePart is the peer of a receive test: one generator per CPU, each a stream of its own.
+type generatePart struct {
+	gens   []*bpf.Generator
+	cpus   []int
+	reader *measure.Reader
+}
+
+func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err error) {
+	g := &generatePart{cpus: p.CPUs}
+	defer func() {
+		if err != nil {
+			_ = g.Close()
+		}
+	}()
+	if p.Generate == nil || len(p.CPUs) == 0 {
+		return nil, got, errors.New("generate: no load or no CPUs given")
+	}
+	ifi, err := net.InterfaceByName(p.Device)
+	if err != nil {
+		return nil, got, fmt.Errorf("generate: find device %s: %w", p.Device, err)
+	}
+	l := p.Generate
+	n := uint64(len(p.CPUs))
+	for i := range n {
+		count := l.Count / n
+		if i < l.Count%n {
+			count++
+		}
+		gen, err := bpf.NewGenerator(bpf.GeneratorOptions{IfIndex: ifi.Index, Stream: uint8(i), RunID: p.Run,
+			SrcMAC: p.Flow.SrcMAC, DstMAC: p.Flow.DstMAC, Src: p.Flow.Src, Dst: p.Flow.Dst, SrcPort: p.Flow.SrcPort, DstPort: p.Flow.DstPort,
+			Flows: p.Flow.Flows, Sizes: l.Sizes, Rate: l.Rate / float64(n), Count: count, Batch: l.Batch, CatchUp: l.CatchUp, Burst: l.Burst,
+			Faults: bpf.Faults{BadUDPChecksum: l.Faults.BadChecksum, Duplicate: l.Faults.Duplicate, Swap: l.Faults.Swap, WrongRun: l.Faults.WrongRun}})
+		if err != nil {
+			return nil, got, err
+		}
+		g.gens = append(g.gens, gen)
+	}
+	if g.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
+		return nil, got, err
+	}
+	got.Effective = map[string]any{"method": "xdp-live-frames"}
+	return g, got, nil
+}
+
+func (g *generatePart) Start() error { return nil }
+
+func (g *generatePart) Counters() (map[string]uint64, error) {
+	s, err := g.reader.Read()
+	return s.Counters, err
+}
+
+func (g *generatePart) Live() agent.Live {
+	var l agent.Live
+	for _, gen := range g.gens {
+		l.Sent += gen.State().Sent
+	}
+	return l
+}
+
+func (g *generatePart) Stop() {
+	for _, gen := range g.gens {
+		gen.Stop()
+	}
+}
+
+// Run generates on all CPUs at once and adds up what they did.
+func (g *generatePart) Run() (agent.Generated, error) {
+	results := make([]bpf.GeneratorResult, len(g.gens))
+	errs := make([]error, len(g.gens))
+	var wg sync.WaitGroup
+	for i, gen := range g.gens {
+		wg.Go(func() {
+			errs[i] = onCPU(g.cpus[i], func() error {
+				var err error
+				results[i], err = gen.Run()
+				return err
+			})
+			if errs[i] != nil {
+				g.Stop() // a load with a stream missing is not the load that was asked for
+			}
+		})
+	}
+	wg.Wait()
+	var t agent.Generated
+	for i, r := range results {
+		if r.Failed > 0 {
+			errs = append(errs, fmt.Errorf("generator on CPU %d: %d frames could not be shaped", g.cpus[i], r.Failed))
+		}
+		t.Sent += r.Sent
+		t.Duplicates += r.Duplicates
+		if t.StartNS == 0 || int64(r.Start) < t.StartNS {
+			t.StartNS = int64(r.Start)
+		}
+		t.EndNS = max(t.EndNS, int64(r.End))
+		t.ShiftedNS += uint64(r.Shifted)
+		t.LateSlots += r.LateSlots
+		t.MaxLateNS = max(t.MaxLateNS, uint64(r.LateMax))
+		t.MaxGapNS = max(t.MaxGapNS, uint64(r.GapMax))
+		t.PerStream = append(t.PerStream, r.Sent-r.Duplicates)
+		t.Stopped = t.Stopped || r.Stopped
+		t.Runs = max(t.Runs, r.Runs)
+	}
+	if t.Sent > 1 {
+		t.Seconds = float64(t.EndNS-t.StartNS) / 1e9
+	}
+	return t, errors.Join(errs...)
+}
+
+func (g *generatePart) Close() error {
+	var errs []error
+	for _, gen := range g.gens {
+		errs = append(errs, gen.Close())
+	}
+	if g.reader != nil {
+		errs = append(errs, g.reader.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// onCPU runs fn on a thread of its own, pinned to a CPU. The thread ends with it.
+func onCPU(cpu int, fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // not unlocked: the runtime ends the thread, and nothing else ever runs on the CPU
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			done <- fmt.Errorf("pin thread to CPU %d: %w", cpu, err)
+			return
+		}
+		done <- fn()
+	}()
+	return <-done
+}
