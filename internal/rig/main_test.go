@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 	case "agent":
 		fmt.Println("agent", os.Getpid())
 		time.Sleep(time.Minute) // does not read its input: only the kernel can end it
+	case "pair", "remote", "up":
+		pairOwner(os.Getenv("RIG_TEST_ROLE"))
 	case "controller":
 		controller()
 	case "isolated":

@@ -80,11 +80,11 @@ func New(o Options) (_ *Rig, err error) {
 		}
 		r.undo = append(r.undo, s.close)
 	}
+	// Deleting the device is synchronous; dropping the namespaces is not.
+	r.undo = append(r.undo, r.SUT.deleteLink, r.SUT.stop, r.Peer.stop)
 	if err := buildVeth(r.SUT, r.Peer, o); err != nil {
 		return nil, privilege(err)
 	}
-	// Deleting the device is synchronous; dropping the namespaces is not.
-	r.undo = append(r.undo, func() error { return r.SUT.deleteLink() })
 	return r, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,9 +28,11 @@ type Side struct {
 
 	ns       *os.File
 	mu       sync.Mutex
-	requests chan launch // nil until the launcher runs; closed by close
+	requests chan launch // nil until the launcher runs; closed by stop
 	ended    chan struct{}
-	closed   bool
+	children []int // pidfds of what Start started
+	stopped  bool  // no more children
+	closed   bool  // no namespace
 }
 
 // launch asks the launcher thread to start a command.
@@ -84,7 +87,7 @@ func (s *Side) Do(fn func() error) error {
 func (s *Side) Start(cmd *exec.Cmd, cpus []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.stopped {
 		return ErrClosed
 	}
 	if s.requests == nil {
@@ -101,7 +104,17 @@ func (s *Side) Start(cmd *exec.Cmd, cpus []int) error {
 	if err := <-l.reply; err != nil {
 		return fmt.Errorf("start %s on the %s side: %w", cmd.Path, s.Role, err)
 	}
+	s.children = append(s.children, pidfd(cmd.Process.Pid))
 	return nil
+}
+
+// pidfd returns a descriptor to wait for the process with, or -1 when it has been waited for already.
+func pidfd(pid int) int {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
 }
 
 // launcher starts the thread that children are forked from. The runtime does not create threads from a locked one,
@@ -146,20 +159,53 @@ func startOn(cmd *exec.Cmd, cpus []int) error {
 	return err
 }
 
-// close ends the launcher thread (and so its children) and lets go of the namespace.
-func (s *Side) close() error {
-	if s == nil {
+// stop ends the launcher thread, which has the kernel kill the children, and waits until they have ended: a device is
+// given back only when nobody uses it any more. Reaping them (cmd.Wait) stays with who started them.
+func (s *Side) stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
 		return nil
 	}
+	s.stopped = true
+	if s.requests != nil {
+		close(s.requests)
+		<-s.ended
+	}
+	var errs []error
+	deadline := time.Now().Add(2 * time.Second)
+	for _, fd := range s.children {
+		if fd >= 0 {
+			errs = append(errs, waitEnd(fd, deadline), unix.Close(fd))
+		}
+	}
+	s.children = nil
+	return errors.Join(errs...)
+}
+
+// waitEnd waits until the process of a pidfd has ended.
+func waitEnd(fd int, deadline time.Time) error {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(0, int(time.Until(deadline).Milliseconds())))
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return fmt.Errorf("wait for a child: %w", err)
+		case n == 0:
+			return errors.New("a killed child has not ended after 2 s")
+		default:
+			return nil
+		}
+	}
+}
+
+// close lets go of the namespace.
+func (s *Side) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	if s.requests != nil {
-		close(s.requests)
-		<-s.ended
-	}
 	return s.ns.Close()
 }
