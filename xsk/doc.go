@@ -39,7 +39,7 @@
 // # Errors
 //
 // Options are validated before the first system call; an [OptionError] names the field. Kernel refusals wrap the errno and one of the sentinels [ErrInUse],
-// [ErrNoZeroCopy], [ErrNoQueue], [ErrNotSupported], [ErrMemlock], [ErrNetDown], [ErrUnbound], [ErrDowngraded], [ErrStalled]; all work with errors.Is, and so do os.ErrPermission and the errno itself.
+// [ErrNoZeroCopy], [ErrNoQueue], [ErrNotSupported], [ErrMemlock], [ErrNoHugePages], [ErrNetDown], [ErrUnbound], [ErrDowngraded], [ErrStalled]; all work with errors.Is, and so do os.ErrPermission and the errno itself.
 // EAGAIN, EBUSY, ENOBUFS and EINTR of a kick are part of sending and are counted in [TxCounters], not returned.
 //
 // A completion means that the kernel is done with the frame, not that the frame was transmitted: a driver that drops it (EBUSY) and a descriptor that the

@@ -18,6 +18,7 @@ var (
 	ErrNoQueue      = errors.New("no such queue")                                // the device has fewer queues
 	ErrNotSupported = errors.New("not supported by this kernel")                 // option or flag unknown to the kernel
 	ErrMemlock      = errors.New("locked-memory limit too low (ulimit -l)")      // ENOBUFS at UMEM registration
+	ErrNoHugePages  = errors.New("no huge pages to be had (vm.nr_hugepages)")    // HugeRequire only
 	ErrNetDown      = errors.New("device is down")                               // ENETDOWN
 	ErrUnbound      = errors.New("socket is not bound, the device is gone")      // ENXIO
 	ErrDowngraded   = errors.New("obtained less than requested")                 // Options.Strict only

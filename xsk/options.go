@@ -80,7 +80,7 @@ type Options struct {
 	TxBudget int // frames per sendto in copy mode (XDP_MAX_TX_SKB_BUDGET, Linux 6.18), 32..TxRing; default 0 leaves the kernel's 32
 
 	ChunkSize int       // bytes, 2048 or 4096; default 4096. Some drivers need 4096 for full frames in zero-copy mode (igb)
-	Headroom  int       // bytes kept free in front of received frames, besides the kernel's 256; less than ChunkSize-256
+	Headroom  int       // bytes kept free in front of received frames, besides the kernel's 256; less than ChunkSize-256, in newer kernels at most ChunkSize-704
 	HugePages HugePages // default HugeAuto
 	Order     Order     // how TX frames are reused; default LIFO
 
@@ -127,7 +127,11 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	// A socket that only sends has frames in its fill ring too: zero-copy drivers fill their hardware ring from it at bind, used or not.
-	if err := ringSize("FillRing", &o.FillRing, min(2*max(o.RxRing, defaultRing/4), maxRing), false); err != nil {
+	fill := defaultRing
+	if o.RxRing != None {
+		fill = min(2*o.RxRing, maxRing)
+	}
+	if err := ringSize("FillRing", &o.FillRing, fill, false); err != nil {
 		return o, err
 	}
 	if err := ringSize("CompletionRing", &o.CompletionRing, max(o.TxRing, 1), false); err != nil {

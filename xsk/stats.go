@@ -16,7 +16,7 @@ type Stats struct {
 	RxRingFull uint64
 	// RxFillRingEmptyDescs counts failed attempts to get a frame from the fill ring, not packets. In copy mode each of them is a packet already in RxDropped.
 	RxFillRingEmptyDescs uint64
-	// TxRingEmptyDescs counts attempts of a zero-copy driver to send from an empty TX ring. Not a loss.
+	// TxRingEmptyDescs counts looks at an empty TX ring: in copy mode each sendto that sent all there was, in zero-copy mode each try of the driver. Not a loss.
 	TxRingEmptyDescs uint64
 }
 

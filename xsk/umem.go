@@ -16,7 +16,7 @@ import (
 type UMEMOptions struct {
 	Frames    int       // chunks; required
 	ChunkSize int       // bytes, 2048 or 4096; default 4096
-	Headroom  int       // bytes kept free in front of received frames, besides the kernel's 256; less than ChunkSize-256
+	Headroom  int       // bytes kept free in front of received frames, besides the kernel's 256; less than ChunkSize-256, in newer kernels at most ChunkSize-704
 	HugePages HugePages // default HugeAuto
 }
 
@@ -82,7 +82,7 @@ func mapMemory(size int, h HugePages) (mem []byte, huge bool, err error) {
 			return mem, true, nil
 		}
 		if h == HugeRequire {
-			return nil, false, fmt.Errorf("huge pages (vm.nr_hugepages): %w", err)
+			return nil, false, fmt.Errorf("%w: %w", ErrNoHugePages, err)
 		}
 	}
 	mem, err = unix.Mmap(-1, 0, size, prot, flags)
@@ -160,6 +160,11 @@ func (u *UMEM) register(fd int) error {
 	err := sysRegister(fd, u.mem[:u.size()], uint32(u.opts.ChunkSize), uint32(u.opts.Headroom))
 	if errors.Is(err, unix.ENOBUFS) {
 		return fmt.Errorf("register UMEM of %d bytes: %w: %w", u.size(), ErrMemlock, err)
+	}
+	if errors.Is(err, unix.EINVAL) && u.opts.Headroom > 0 {
+		// Newer stable kernels also want room for an skb_shared_info and a small frame: the limit measured on 6.18.44 is ChunkSize-704.
+		too := &OptionError{"Headroom", u.opts.Headroom, "is too much for this kernel"}
+		return fmt.Errorf("register UMEM of %d bytes: %w: %w", u.size(), too, err)
 	}
 	if err != nil {
 		return fmt.Errorf("register UMEM of %d bytes: %w", u.size(), err)
