@@ -19,7 +19,8 @@ const (
 	ArmUDPGRO                   // UDP sockets with UDP_GRO: their drops count merged datagrams
 	ArmPacket                   // AF_PACKET ring: a tap, so IP and UDP counters see packets that did arrive
 	ArmNoSocket                 // nobody reads: the device's own count is "received"
-	ArmXDP                      // AF_XDP sockets, or an XDP program that counts
+	ArmXDP                      // AF_XDP sockets
+	ArmSink                     // an XDP program that counts and drops: the peer of a transmit test, or the rig's ceiling
 )
 
 // Sender is what the sending side sends with.
@@ -84,8 +85,8 @@ type claim struct {
 // Witnesses that count only this run's packets claim first, in path order; then those that count a namespace, device
 // or host claim from what is left, also in path order, so other traffic cannot take loss away from a witness that
 // knows better. A claim is cut to the loss that is left. A row is exact when its witness counts single packets of this
-// run only and was not cut; one with a shared witness is exact only if the whole account closes to the packet, for
-// then other traffic has added nothing.
+// run only and was not cut, unless the own witnesses exceed the loss; one with a shared witness is exact only if the
+// whole account closes to the packet, for then other traffic has added nothing.
 func Build(in Input) Result {
 	in = in.withNames()
 	r := Result{}
@@ -141,7 +142,7 @@ func Build(in Input) Result {
 			continue
 		}
 		grade := compare.Exact
-		if cut[i] || claims[i].most > 0 || (claims[i].shared && !closes) {
+		if cut[i] || claims[i].most > 0 || r.OwnExcess > 0 || (claims[i].shared && !closes) {
 			grade = compare.Bounded
 		}
 		r.Rows = append(r.Rows, compare.LedgerRow{At: s.doc.ID, Packets: got[i], Witness: claims[i].witness, Grade: grade,

@@ -135,7 +135,7 @@ func claimBacklog(in *Input) claim {
 }
 
 func claimOtherHost(in *Input) claim {
-	if in.Arm == ArmXDP {
+	if in.Arm&(ArmXDP|ArmSink) != 0 {
 		return plain(in.To, in.ToName, true, []string{"redirect.foreign_mac"})
 	}
 	return plain(in.To, in.ToName, true, []string{"link.rx_otherhost_dropped"})
@@ -170,14 +170,12 @@ func splitUDP(in *Input) udpDrops {
 	if !own {
 		return udpDrops{rcvbuf: full, memory: memory, other: other, known: knownSNMP}
 	}
-	beyond := subtract(drops, addCapped(full, memory))
-	beyond -= min(beyond, csum)
-	otherDrops := min(beyond, other)
-	atRead := min(subtract(drops, addCapped(full, memory)), csum)
-	d := udpDrops{own: true, known: true, other: other}
-	d.rcvbuf = drops - atRead - otherDrops
-	d.memory = min(memory, d.rcvbuf)
-	d.rcvbuf -= d.memory
+	beyond := subtract(drops, addCapped(full, memory)) // refused, but not for want of room
+	atRead := min(beyond, csum)
+	filtered := min(beyond-atRead, other)
+	room := drops - atRead - filtered
+	d := udpDrops{own: true, known: true, other: other, memory: min(memory, room)}
+	d.rcvbuf = room - d.memory
 	return d
 }
 

@@ -32,7 +32,7 @@ type rowSpec struct {
 const (
 	armsUDP   = ArmUDP | ArmUDPGRO
 	armsStack = armsUDP | ArmPacket // packets climb into the stack and must do so to arrive
-	armsAll   = armsStack | ArmNoSocket | ArmXDP
+	armsAll   = armsStack | ArmNoSocket | ArmXDP | ArmSink
 	sendSKB   = SendXSK | SendPacket | SendUDP // one sk_buff per frame
 	sendAll   = sendSKB | SendLive
 )
@@ -81,7 +81,7 @@ func ledgerRows() []rowSpec {
 			armsAll &^ ArmNoSocket, sendAll, claimRxDropped},
 		{Row{"veth.rx_drop", "veth took it from the ring and could not make a packet of it", "receiver: ethtool rx_queue_N_drops", gradeExact,
 			"no memory, or an XDP program failed"},
-			armsAll &^ ArmXDP, sendAll, claimVethDrop},
+			armsAll &^ (ArmXDP | ArmSink), sendAll, claimVethDrop},
 		{Row{"xdp.no_socket", "it came on a queue where no AF_XDP socket was bound", "receiver: redirect program, reason no_socket", gradeExact,
 			"the socket was closed, or not yet in the map"},
 			ArmXDP, sendAll, claimNoSocket},
@@ -89,9 +89,9 @@ func ledgerRows() []rowSpec {
 			"serve all queues (--queues), or steer the flow"},
 			ArmXDP, sendAll, to(false, "redirect.other_queue")},
 		{Row{"xdp.not_ours", "the XDP program took it for other traffic and passed it to the kernel",
-			"receiver: redirect program, reasons too_short, vlan, foreign_ip, ip_options, fragment, foreign_port", gradeShared,
+			"receiver: XDP program, reasons too_short, vlan, foreign_ip, ip_options, fragment, foreign_port", gradeShared,
 			"addresses, ports or tags are not the plan's"},
-			ArmXDP, sendAll, to(true, "redirect.too_short", "redirect.vlan", "redirect.foreign_ip", "redirect.ip_options",
+			ArmXDP | ArmSink, sendAll, to(true, "redirect.too_short", "redirect.vlan", "redirect.foreign_ip", "redirect.ip_options",
 				"redirect.fragment", "redirect.foreign_port")},
 		{Row{"xdp.dropped", "an XDP program dropped it, or ended in error", "receiver: ethtool rx_queue_N_xdp_drops without no_socket", gradeShared,
 			"another program is attached, or the program aborted"},
@@ -124,7 +124,7 @@ func ledgerRows() []rowSpec {
 			ArmPacket, sendAll, to(false, "packet.queued")},
 		{Row{"link.other_host", "its destination MAC is not the receiver's",
 			"receiver: rtnl rx_otherhost_dropped; with XDP the program's reason foreign_mac", gradeShared, "a wrong neighbour entry at the sender"},
-			armsUDP | ArmXDP, sendAll, claimOtherHost},
+			armsUDP | ArmXDP | ArmSink, sendAll, claimOtherHost},
 		{Row{"ip.header_error", "its IP header was wrong (checksum, version, length)", "receiver: Ip InHdrErrors", gradeShared, "damaged, or badly built"},
 			armsUDP, sendAll, to(true, "ip.InHdrErrors", "ip6.InHdrErrors")},
 		{Row{"ip.truncated", "it was shorter than its IP header says", "receiver: IpExt InTruncatedPkts", gradeShared, "cut on the way, or badly built"},
