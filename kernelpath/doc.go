@@ -13,6 +13,6 @@
 //
 // A receiver belongs to one goroutine, locked to its OS thread (runtime.LockOSThread), in the network namespace where it
 // was opened. Only Wake may be called from elsewhere. The data path uses the kernel directly: no net package, no runtime
-// poller, no allocation per packet. Calls that cannot block skip the Go scheduler's bookkeeping (RawSyscall), calls that
-// can do not, so that a sleeping receiver never holds up the garbage collector.
+// poller, no allocation per packet, and no word to the scheduler (see syscall_unsafe.go). A process needs at least two
+// processors (GOMAXPROCS) for its other goroutines to run while a receiver waits.
 package kernelpath

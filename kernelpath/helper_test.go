@@ -86,6 +86,7 @@ func (k kind) mustOpen(t testing.TB, p *nstest.Pair, local netip.AddrPort) (r re
 	return r
 }
 
+// mustSender opens a socket at the peer whose source port is that of the flow. The caller closes it.
 func mustSender(t testing.TB, p *nstest.Pair, v6 bool, flow int) (fd int, to unix.Sockaddr) {
 	t.Helper()
 	from := netip.AddrPortFrom(p.Peer.IP4, uint16(10000+flow))
@@ -103,7 +104,6 @@ func mustSender(t testing.TB, p *nstest.Pair, v6 bool, flow int) (fd int, to uni
 	if err != nil {
 		t.Fatalf("open sender: %v", err)
 	}
-	t.Cleanup(func() { unix.Close(fd) })
 	to, err = sockaddr(sutAddr(p, v6))
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +141,7 @@ func send(t testing.TB, p *nstest.Pair, v6 bool, first, n, size, flows int) {
 	var to unix.Sockaddr
 	for i := range fds {
 		fds[i], to = mustSender(t, p, v6, i)
+		defer unix.Close(fds[i])
 	}
 	for i := range n {
 		if err := unix.Sendto(fds[i%flows], payload(first+i, size), 0, to); err != nil {

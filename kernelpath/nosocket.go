@@ -73,12 +73,12 @@ func (r *NoSocket) Receive([][]byte) (int, error) {
 		return 0, ErrClosed
 	}
 	r.timeout = unix.NsecToTimespec(r.o.Timeout.Nanoseconds())
-	n, errno := waitPoll(r.poll[:], &r.timeout)
+	n, err := unix.Ppoll(r.poll[:], &r.timeout, nil)
 	r.sleeps++
-	if errno != 0 && errno != unix.EINTR {
-		return 0, fmt.Errorf("ppoll: %w", errno)
+	if err != nil && err != unix.EINTR {
+		return 0, fmt.Errorf("ppoll: %w", err)
 	}
-	if errno == 0 && n > 0 {
+	if err == nil && n > 0 {
 		r.waker.reset()
 	}
 	return 0, nil

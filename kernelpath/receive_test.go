@@ -62,7 +62,7 @@ func TestPartialBatch(t *testing.T) {
 	}
 }
 
-// From an idle start nothing ever comes: each call must come back, not before the timeout and not long after.
+// From an idle start nothing ever comes: each call must come back by itself.
 func TestIdleIsBounded(t *testing.T) {
 	p := nstest.NewPair(t, nstest.Options{})
 	for _, k := range append(kinds(), noSocketKind()) {
@@ -70,13 +70,18 @@ func TestIdleIsBounded(t *testing.T) {
 			r := k.mustOpen(t, p, sutAddr(p, false))
 			b := make([][]byte, 64)
 			start := time.Now()
-			for range 5 {
+			const calls = 5
+			for range calls {
 				if n, err := r.Receive(b); n != 0 || err != nil {
 					t.Fatalf("%d, %v", n, err)
 				}
 			}
-			if d := time.Since(start); d < 20*time.Millisecond || d > 3*time.Second {
-				t.Errorf("5 idle calls took %v with a timeout of %v", d, r.Effective().Timeout)
+			if d := time.Since(start); d > 3*time.Second {
+				t.Errorf("%d idle calls took %v with a timeout of %v", calls, d, r.Effective().Timeout)
+			}
+			// A call that returned at once for no reason would be a busy loop.
+			if c := r.Counters(); k.name != "nosocket" && c["syscalls.timeouts"]+c["syscalls.interrupted"] != calls {
+				t.Errorf("%d calls ended, but neither by timeout nor by signal: %v", calls, c)
 			}
 		})
 	}

@@ -76,7 +76,8 @@ type Recvmmsg struct {
 	rest   []byte // what is left of an aggregate cut by a full b; nil if nothing
 	size   int    // segment size of rest
 
-	empty  bool // the last call took all there was: wait before the next one
+	slice  time.Duration // SO_RCVTIMEO, WaitBusyPoll only
+	empty  bool          // the last call took all there was: wait before the next one
 	count  recvmmsgCounts
 	queued uint64
 	closed bool
@@ -98,7 +99,7 @@ func OpenRecvmmsg(o RecvmmsgOptions) (r *Recvmmsg, err error) {
 			r = nil
 		}
 	}()
-	if r.s, err = openSocket(&o.Socket, unix.SOCK_NONBLOCK); err != nil {
+	if r.s, err = openSocket(&o.Socket, 0); err != nil { // blocking, for WaitBusyPoll; all other calls say MSG_DONTWAIT
 		return r, err
 	}
 	if r.waker, err = newWaker(); err != nil {
@@ -107,6 +108,11 @@ func OpenRecvmmsg(o RecvmmsgOptions) (r *Recvmmsg, err error) {
 	if o.Wait == WaitBusyPoll {
 		if err = setBusyPoll(r.s.fd, o.BusyPoll, o.BusyPollBudget); err != nil {
 			return r, err
+		}
+		r.slice = min(o.Timeout, busyPollSlice)
+		tv := unix.NsecToTimeval(r.slice.Nanoseconds())
+		if err = unix.SetsockoptTimeval(r.s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+			return r, explain("set SO_RCVTIMEO", err)
 		}
 	}
 	if o.GRO {
@@ -215,6 +221,8 @@ func (r *Recvmmsg) fill(want int) error {
 	switch {
 	case r.o.Wait == WaitSpin:
 		return r.spin(want)
+	case r.o.Wait == WaitBusyPoll:
+		return r.busyPoll(want)
 	case r.empty:
 		if ready, err := r.wait(); err != nil || !ready {
 			return err
@@ -235,18 +243,24 @@ func (r *Recvmmsg) fill(want int) error {
 
 // take calls recvmmsg once without waiting and reports whether it found nothing.
 func (r *Recvmmsg) take(want int) (nothing bool, err error) {
-	v := r.messages[:want]
+	n, errno := nowRecvmmsg(r.s.fd, r.vector(want))
+	return r.took(n, want, errno)
+}
+
+// vector returns the first n messages, ready for the kernel.
+func (r *Recvmmsg) vector(n int) []unix.Mmsghdr {
+	v := r.messages[:n]
 	if r.o.GRO {
 		for i := range v {
 			v[i].Hdr.SetControllen(len(r.control[i]))
 		}
 	}
-	n, errno := nowRecvmmsg(r.s.fd, v, 0)
-	r.count.calls++
-	return r.took(n, want, errno)
+	return v
 }
 
+// took looks at what a call of recvmmsg returned and reports whether that was nothing.
 func (r *Recvmmsg) took(n, want int, errno unix.Errno) (nothing bool, err error) {
+	r.count.calls++
 	switch {
 	case errno == 0:
 		r.filled = n
@@ -316,6 +330,32 @@ func (r *Recvmmsg) spin(want int) error {
 			return nil
 		}
 	}
+}
+
+// busyPollSlice is how long one call may wait, so that Wake is seen.
+const busyPollSlice = 10 * time.Millisecond
+
+// busyPoll waits inside recvmmsg: only there does the kernel poll the device for SO_BUSY_POLL before it sleeps. (poll does
+// so by leave of the sysctl net.core.busy_poll, for all of the machine.)
+func (r *Recvmmsg) busyPoll(want int) error {
+	for waited := time.Duration(0); waited < r.o.Timeout; waited += r.slice {
+		if r.waker.taken() {
+			return nil
+		}
+		n, errno := waitRecvmmsg(r.s.fd, r.vector(want))
+		r.count.waits++
+		if errno == unix.EINTR {
+			r.count.calls++
+			r.count.interrupts++
+			return nil
+		}
+		nothing, err := r.took(n, want, errno)
+		if err != nil || !nothing {
+			return err
+		}
+	}
+	r.count.timeouts++
+	return nil
 }
 
 // Release ends the loan of the last Receive.
