@@ -209,9 +209,6 @@ func (s *Side) waitCarrier(deadline time.Time) error {
 	}
 }
 
-// addresses lists the side's test addresses.
-func (s *Side) addresses() []netip.Prefix { return []netip.Prefix{s.IPv4, s.IPv6} }
-
 func undoLocked(dir string, j *journal) error {
 	unlock, err := lock(dir)
 	if err != nil {

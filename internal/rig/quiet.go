@@ -34,9 +34,15 @@ func quietNamespace() error {
 	return nil
 }
 
+// hasIPv6 says whether the kernel has the protocol (it may be compiled out, or booted with ipv6.disable=1).
+func hasIPv6() bool {
+	_, err := os.Stat("/proc/sys/net/ipv6")
+	return err == nil
+}
+
 // quietDevice keeps the kernel from giving the device a link-local address when it comes up.
 func quietDevice(l netlink.Link) error {
-	if _, err := os.Stat("/proc/sys/net/ipv6"); errors.Is(err, fs.ErrNotExist) {
+	if !hasIPv6() {
 		return nil
 	}
 	if err := netlink.LinkSetIP6AddrGenMode(l, addrGenModeNone); err != nil {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // Refusal is an error that says what can not be done, and what to do about it.
@@ -33,15 +31,11 @@ func (r *Refusal) Error() string {
 // Unwrap returns the kernel's error.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// privilege turns the kernel's errors for want of privilege or of a feature into a Refusal, and keeps all others.
+// privilege turns the kernel's refusal for want of privilege into a Refusal, and keeps all other errors.
 func privilege(err error) error {
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return &Refusal{ID: "privilege", What: "namespaces and devices need CAP_SYS_ADMIN and CAP_NET_ADMIN",
-			Cure: "run it as root (sudo); twopath doctor lists what is missing", Err: err}
-	case errors.Is(err, unix.EOPNOTSUPP):
-		return &Refusal{ID: "no-veth", What: "this kernel makes no veth device",
-			Cure: "load the module (modprobe veth) or use a kernel with CONFIG_VETH", Err: err}
+	if !errors.Is(err, os.ErrPermission) {
+		return err
 	}
-	return err
+	return &Refusal{ID: "privilege", What: "namespaces and devices need CAP_SYS_ADMIN and CAP_NET_ADMIN",
+		Cure: "run it as root (sudo); twopath doctor lists what is missing", Err: err}
 }

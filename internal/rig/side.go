@@ -59,6 +59,14 @@ func newSide(role string, ns *os.File) *Side {
 	return s
 }
 
+// addresses lists the side's test addresses of the families this kernel has.
+func (s *Side) addresses() []netip.Prefix {
+	if !hasIPv6() {
+		return []netip.Prefix{s.IPv4}
+	}
+	return []netip.Prefix{s.IPv4, s.IPv6}
+}
+
 const (
 	roleSUT  = "sut"
 	rolePeer = "peer"

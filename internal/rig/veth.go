@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -28,7 +29,12 @@ func buildVeth(sut, peer *Side, o Options) error {
 		v.PeerName, v.PeerHardwareAddr, v.PeerMTU = peer.Name, peer.MAC, uint32(o.MTU)
 		v.PeerNumRxQueues, v.PeerNumTxQueues = uint32(o.Queues), uint32(o.Queues)
 		v.PeerNamespace = netlink.NsFd(int(peer.ns.Fd()))
-		if err := netlink.LinkAdd(v); err != nil {
+		err := netlink.LinkAdd(v)
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return &Refusal{ID: "no-veth", What: "this kernel makes no veth device",
+				Cure: "load the module (modprobe veth) or use a kernel with CONFIG_VETH", Err: err}
+		}
+		if err != nil {
 			return fmt.Errorf("add veth %s: %w", sut.Name, err)
 		}
 		return nil
@@ -117,7 +123,7 @@ func settleCarrier(name string) error {
 }
 
 func (s *Side) addAddresses(l netlink.Link) error {
-	for _, p := range []netip.Prefix{s.IPv4, s.IPv6} {
+	for _, p := range s.addresses() {
 		a := &netlink.Addr{IPNet: ipNet(p)}
 		if p.Addr().Is6() {
 			a.Flags = unix.IFA_F_NODAD
@@ -126,13 +132,31 @@ func (s *Side) addAddresses(l netlink.Link) error {
 			return fmt.Errorf("add address %s: %w", p, err)
 		}
 	}
-	return nil
+	if !hasIPv6() {
+		return nil
+	}
+	return s.waitLocal()
+}
+
+// waitLocal returns when frames to the IPv6 address are taken as ours. Adding an address returns before: a worker of the
+// kernel puts it into the local table (net/ipv6/addrconf.c, addrconf_dad_completed), and until then frames to it are
+// dropped as Ip6InAddrErrors.
+func (s *Side) waitLocal() error {
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		routes, err := netlink.RouteGet(s.IPv6.Addr().AsSlice())
+		if err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("address %s is not local a second after it was added", s.IPv6), err)
+		}
+	}
 }
 
 // addNeighbours makes the other side known for good, so no ARP or neighbour solicitation is among the test's frames and
 // no entry expires during a trial.
 func (s *Side) addNeighbours(l netlink.Link, other *Side) error {
-	for _, p := range []netip.Prefix{other.IPv4, other.IPv6} {
+	for _, p := range other.addresses() {
 		n := &netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
 			IP: p.Addr().AsSlice(), HardwareAddr: other.MAC}
 		if err := netlink.NeighSet(n); err != nil {
