@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -52,34 +54,57 @@ func quietDevice(l netlink.Link) error {
 }
 
 const (
-	silence    = 40 * time.Millisecond // the reports leave 4 to 12 ms apart (measured)
+	silence    = 40 * time.Millisecond  // the reports leave 4 to 12 ms apart (measured)
+	reportsMax = 300 * time.Millisecond // how long to wait for them at all
 	silenceMax = time.Second
+	reports    = 2 // each change is reported so many times (RFC 3810, 9.14.1: the robustness variable)
 )
 
-// waitSilent returns once the side's device has sent and received nothing for a while: the reports for the addresses
-// just added have gone. A cable that is never silent is an error, since no count on it could be trusted.
-func waitSilent(s *Side) error {
+// waitSilent returns once the multicast reports for the addresses just added have gone and the cable has carried nothing
+// for a while. One that is never silent is an error, since no count on it could be trusted.
+func waitSilent(sides ...*Side) error {
 	var seen uint64
-	since := time.Now()
-	for deadline := since.Add(silenceMax); time.Since(since) < silence; time.Sleep(time.Millisecond) {
+	start := time.Now()
+	for since := start; ; time.Sleep(time.Millisecond) {
 		var now uint64
-		err := s.Do(func() error {
-			l, err := netlink.LinkByIndex(s.Index)
+		sent := true
+		for _, s := range sides {
+			err := s.Do(func() error {
+				l, err := netlink.LinkByIndex(s.Index)
+				if err != nil {
+					return fmt.Errorf("read counters of %s: %w", s.Name, err)
+				}
+				now += l.Attrs().Statistics.TxPackets
+				sent = sent && (!hasIPv6() || mldReports() >= reports)
+				return nil
+			})
 			if err != nil {
-				return fmt.Errorf("read counters of %s: %w", s.Name, err)
+				return err
 			}
-			now = l.Attrs().Statistics.TxPackets + l.Attrs().Statistics.RxPackets
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		if now != seen {
 			seen, since = now, time.Now()
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is not silent: %d packets a second after it came up", s.Name, seen)
+		if time.Since(since) >= silence && (sent || time.Since(start) >= reportsMax) {
+			return nil
+		}
+		if time.Since(start) >= silenceMax {
+			return fmt.Errorf("cable is not silent: %d packets a second after it came up", seen)
 		}
 	}
-	return nil
+}
+
+// mldReports counts the multicast listener reports sent in the calling thread's namespace.
+func mldReports() int {
+	b, err := os.ReadFile("/proc/thread-self/net/snmp6")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "Icmp6OutMLDv2Reports" {
+			n, _ := strconv.Atoi(f[1])
+			return n
+		}
+	}
+	return 0
 }

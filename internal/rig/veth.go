@@ -58,7 +58,7 @@ func buildVeth(sut, peer *Side, o Options) error {
 			return fmt.Errorf("set up %s: %w", s.Name, err)
 		}
 	}
-	return waitSilent(sut)
+	return waitSilent(sut, peer)
 }
 
 // bringUp sets the side's device up. It runs inside the side's namespace, as address does.
