@@ -42,9 +42,12 @@ type Comparison struct {
 	ValidTrials int     `json:"valid_trials"`
 	Trials      int     `json:"trials"`
 	Margin      float64 `json:"margin"` // practical margin, 0.02 = 2 %
-	// P is of the sign-flip permutation test; PHolm is adjusted over a sweep's cells.
+	// P is of Student's paired t test on the log-ratios; PHolm is P adjusted
+	// over a sweep's cells; PSign is of the sign-flip permutation test, which
+	// assumes less and cannot go below 2/2^Blocks.
 	P       *float64 `json:"p"`
 	PHolm   *float64 `json:"p_holm,omitempty"`
+	PSign   *float64 `json:"p_sign"`
 	Bound   Bound    `json:"bound"`
 	Word    Word     `json:"word"`
 	Because string   `json:"because"`

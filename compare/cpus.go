@@ -89,3 +89,6 @@ func (c CPUs) String() string {
 	}
 	return strings.Join(fields, ",")
 }
+
+// MarshalYAML writes the assignment as typed.
+func (c CPUs) MarshalYAML() (any, error) { return c.String(), nil }

@@ -53,7 +53,9 @@ type Warning struct {
 // Limit is a rate that no arm on this rig can exceed.
 type Limit struct {
 	Name string   `json:"name"` // "xdp_drop"
-	PPS  *float64 `json:"pps"`
+	PPS  *float64 `json:"pps"`  // under a flood
+	// LossRatioAtLoad is its median loss under the cell's own load: the rig's doing, not an arm's. Null under a flood.
+	LossRatioAtLoad *float64 `json:"loss_ratio_at_load,omitempty"`
 }
 
 // Traffic is what was sent, in absolute terms.

@@ -42,6 +42,9 @@ func (d Document) MarshalJSON() ([]byte, error) {
 // need not tell null from [].
 func (d *Document) normalise() {
 	notNil(&d.Argv)
+	notNil(&d.Plan.Arms)
+	notNil(&d.Plan.Sizes)
+	notNil(&d.Plan.Rates)
 	notNil(&d.Warnings)
 	notNil(&d.Arms)
 	notNil(&d.Trials)
@@ -54,6 +57,9 @@ func (d *Document) normalise() {
 	}
 	for i := range d.Trials {
 		notNil(&d.Trials[i].Ledger)
+		if e := d.Trials[i].Errors; e != nil && e.By == nil {
+			e.By = map[string]uint64{}
+		}
 	}
 	if d.Rig.CPUs == nil {
 		d.Rig.CPUs = CPUs{}

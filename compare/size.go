@@ -125,6 +125,29 @@ func (z Size) PayloadBytes(ipVersion int) float64 {
 	return z.FrameBytes() - float64(overhead)
 }
 
+// Cycle is the sequence of frame sizes the peer sends, over and over: one size, or the mix's 16 frames with each size
+// spread as evenly as it goes (smooth weighted round robin).
+func (z Size) Cycle() []int {
+	if !z.IMIX {
+		return []int{z.Bytes}
+	}
+	mix := imix()
+	credit := make([]int, len(mix))
+	var out []int
+	for range 16 {
+		best := 0
+		for i, part := range mix {
+			credit[i] += part.of16
+			if credit[i] > credit[best] {
+				best = i
+			}
+		}
+		credit[best] -= 16
+		out = append(out, mix[best].bytes)
+	}
+	return out
+}
+
 // WireBits is the mean number of bit times a frame takes on the wire.
 func (z Size) WireBits() float64 { return (z.FrameBytes() + WireOverhead) * 8 }
 
@@ -164,4 +187,12 @@ func (z *Size) UnmarshalJSON(b []byte) error {
 	}
 	*z = Size{Bytes: n}
 	return nil
+}
+
+// MarshalYAML writes a number, or "imix".
+func (z Size) MarshalYAML() (any, error) {
+	if z.IMIX {
+		return "imix", nil
+	}
+	return z.Bytes, nil
 }

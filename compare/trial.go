@@ -45,6 +45,9 @@ type Trial struct {
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"` // first to last packet at the peer
 
+	// ReceiveSeconds is the first to the last packet at the reader; null when fewer than two batches came.
+	ReceiveSeconds *float64 `json:"receive_seconds,omitempty"`
+
 	Offered   uint64 `json:"offered"` // the schedule called for; equals Sent for --rate max
 	Sent      uint64 `json:"sent"`    // left the peer
 	Received  uint64 `json:"received"`
@@ -66,6 +69,7 @@ type Trial struct {
 	CPU          *CPU       `json:"cpu"`
 	TSCPerPacket *float64   `json:"tsc_per_packet,omitempty"`
 	Effective    *Effective `json:"effective,omitempty"` // as read back for this trial
+	Notes        []string   `json:"notes,omitempty"`     // lesser modes than asked for, each with its reason
 	// Counters are the raw deltas the ledger was made of, by dotted name.
 	Counters  map[string]uint64 `json:"counters,omitempty"`
 	Intervals []Interval        `json:"intervals,omitempty"`
@@ -128,8 +132,15 @@ type Latency struct {
 // SentPPS is the rate the peer sent at; NaN for a trial of no duration.
 func (t *Trial) SentPPS() float64 { return rate(t.Sent, t.Seconds) }
 
-// ReceivedPPS is the rate of unique packets received; NaN for a trial of no duration.
-func (t *Trial) ReceivedPPS() float64 { return rate(t.Received, t.Seconds) }
+// ReceivedPPS is the rate of unique packets received; NaN for a trial of no duration. Packets that a full buffer hands out
+// after the peer has stopped count over the longer time that took, or a large buffer would look like a fast reader.
+func (t *Trial) ReceivedPPS() float64 {
+	seconds := t.Seconds
+	if t.ReceiveSeconds != nil && *t.ReceiveSeconds > seconds {
+		seconds = *t.ReceiveSeconds
+	}
+	return rate(t.Received, seconds)
+}
 
 // LossRatio is Lost/Sent; NaN when nothing was sent.
 func (t *Trial) LossRatio() float64 {
