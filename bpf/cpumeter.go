@@ -51,10 +51,11 @@ type CPUMeter struct {
 	closed bool
 }
 
-// CPUTime is one CPU since the meter began. Class, SoftIRQ and IRQ add up to the wall time: the time of a softirq or
+// CPUTime is one CPU since the meter began. Between two readings Class, SoftIRQ and IRQ add up to the difference of At: the time of a softirq or
 // interrupt is taken out of the task it came upon. Threaded NAPI is a task, not a softirq.
 type CPUTime struct {
 	CPU         int
+	At          uint64          // CLOCK_MONOTONIC of this CPU's reading, ns
 	Class       [Classes]uint64 // ns
 	SoftIRQ     [Vectors]uint64 // ns
 	IRQ         uint64          // ns in device interrupts
@@ -78,11 +79,10 @@ func (t CPUTime) Total() uint64 {
 
 // CPUTimes is a reading: the CPUs that were online when the meter began, in order.
 type CPUTimes struct {
-	At  uint64 // CLOCK_MONOTONIC, ns
 	CPU []CPUTime
 }
 
-// Sum adds up all CPUs; its CPU field is -1.
+// Sum adds up all CPUs; its CPU is -1, its At the sum of theirs: CPU time, where that of a difference is taken.
 func (t CPUTimes) Sum() CPUTime {
 	sum := CPUTime{CPU: -1}
 	for _, c := range t.CPU {
@@ -93,7 +93,7 @@ func (t CPUTimes) Sum() CPUTime {
 
 // Sub returns what was added since an earlier reading of the same meter.
 func (t CPUTimes) Sub(earlier CPUTimes) CPUTimes {
-	out := CPUTimes{At: t.At - earlier.At}
+	var out CPUTimes
 	for i, c := range t.CPU {
 		if i < len(earlier.CPU) {
 			c.add(earlier.CPU[i], ^uint64(0)) // times -1
@@ -113,6 +113,7 @@ func (t *CPUTime) add(o CPUTime, times uint64) {
 		t.SoftIRQ[i] += times * o.SoftIRQ[i]
 		t.SoftIRQs[i] += times * o.SoftIRQs[i]
 	}
+	t.At += times * o.At
 	t.IRQ += times * o.IRQ
 	t.IRQs += times * o.IRQs
 }
@@ -213,7 +214,6 @@ func (m *CPUMeter) Read() (CPUTimes, error) {
 		if err != nil {
 			return CPUTimes{}, err
 		}
-		t.At = now
 		if a.Primed != 0 {
 			t.CPU = append(t.CPU, cpuTime(cpu, a, now))
 		}
@@ -244,7 +244,7 @@ func (m *CPUMeter) account(cpu int) (a cpumeterCpuAccount, now uint64, err error
 
 // cpuTime converts an account and books the interval still running at now.
 func cpuTime(cpu int, a cpumeterCpuAccount, now uint64) CPUTime {
-	t := CPUTime{CPU: cpu, Class: a.ClassNs, SoftIRQ: a.SoftirqNs, IRQ: a.IrqNs,
+	t := CPUTime{CPU: cpu, At: max(now, a.LastNs), Class: a.ClassNs, SoftIRQ: a.SoftirqNs, IRQ: a.IrqNs,
 		Voluntary: a.Voluntary, Involuntary: a.Involuntary, SoftIRQs: a.Softirqs, IRQs: a.Irqs}
 	if now <= a.LastNs {
 		return t

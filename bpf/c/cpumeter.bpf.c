@@ -79,15 +79,20 @@ static __always_inline u32 class_of(u32 pid, u32 tgid)
 	return c ? *c : CLASS_OTHER;
 }
 
-/* Readers (user space, over mmap) retry when seq is odd or has changed. The atomics order it around the writes. */
-static __always_inline void begin(struct cpu_account *a)
+/* Readers (user space, over mmap) retry when seq is odd or has changed; the atomics order it around the writes. A device
+ * interrupt in the middle of another program finds it odd and leaves it to that one. */
+static __always_inline int begin(struct cpu_account *a)
 {
+	if (READ_ONCE(a->seq) & 1)
+		return 0;
 	__sync_fetch_and_add(&a->seq, 1);
+	return 1;
 }
 
-static __always_inline void end(struct cpu_account *a)
+static __always_inline void end(struct cpu_account *a, int mine)
 {
-	__sync_fetch_and_add(&a->seq, 1);
+	if (mine)
+		__sync_fetch_and_add(&a->seq, 1);
 }
 
 /* Books the time since the last event. */
@@ -119,14 +124,14 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 		return 0;
 	u32 pid = next->pid, tgid = next->tgid;
 	u32 class = class_of(pid, tgid);
-	begin(a);
+	int mine = begin(a);
 	charge(a);
 	if ((u8)preempt || !(u32)state)
 		a->involuntary[a->task & (CLASSES - 1)]++;
 	else
 		a->voluntary[a->task & (CLASSES - 1)]++;
 	a->task = class;
-	end(a);
+	end(a, mine);
 	return 0;
 }
 
@@ -137,11 +142,11 @@ SEC("tp_btf/softirq_entry") int softirq_entry(u64 *ctx)
 	if (!a)
 		return 0;
 	u32 v = nr == 3 ? VECTOR_NET_RX : nr == 2 ? VECTOR_NET_TX : nr == 1 ? VECTOR_TIMER : VECTOR_OTHER;
-	begin(a);
+	int mine = begin(a);
 	charge(a);
 	a->vector = v + 1;
 	a->softirqs[v]++;
-	end(a);
+	end(a, mine);
 	return 0;
 }
 
@@ -150,10 +155,10 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *ctx)
 	struct cpu_account *a = account();
 	if (!a)
 		return 0;
-	begin(a);
+	int mine = begin(a);
 	charge(a);
 	a->vector = 0;
-	end(a);
+	end(a, mine);
 	return 0;
 }
 
@@ -162,11 +167,11 @@ SEC("tp_btf/irq_handler_entry") int irq_handler_entry(u64 *ctx)
 	struct cpu_account *a = account();
 	if (!a)
 		return 0;
-	begin(a);
+	int mine = begin(a);
 	charge(a);
 	a->irq = 1;
 	a->irqs++;
-	end(a);
+	end(a, mine);
 	return 0;
 }
 
@@ -175,10 +180,10 @@ SEC("tp_btf/irq_handler_exit") int irq_handler_exit(u64 *ctx)
 	struct cpu_account *a = account();
 	if (!a)
 		return 0;
-	begin(a);
+	int mine = begin(a);
 	charge(a);
 	a->irq = 0;
-	end(a);
+	end(a, mine);
 	return 0;
 }
 
@@ -190,11 +195,11 @@ SEC("raw_tp") int prime(void *ctx)
 	if (!a)
 		return 0;
 	u64 id = bpf_get_current_pid_tgid();
-	begin(a);
+	int mine = begin(a);
 	charge(a);
 	a->task = class_of((u32)id, id >> 32);
 	a->primed = 1;
-	end(a);
+	end(a, mine);
 	return 0;
 }
 
