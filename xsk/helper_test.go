@@ -16,7 +16,7 @@ import (
 	"twopath/internal/nstest"
 )
 
-// etherType is IEEE's local experimental type 1: only such frames are redirected, so whatever else a namespace sends is not counted.
+// etherType is IEEE's local experimental type 1: only such frames, and VLAN-tagged ones, are redirected, so whatever else a namespace sends is not counted.
 const etherType = 0x88b5
 
 // redirect is an XDP program on one end that redirects test frames to an XSKMAP by queue, and passes all else.
@@ -40,8 +40,9 @@ func attach(t testing.TB, e *nstest.End, flags link.XDPAttachFlags, frags bool) 
 		asm.JGT.Reg(asm.R4, asm.R3, "pass"),
 		asm.LoadMem(asm.R5, asm.R2, 12, asm.Half),
 		asm.HostTo(asm.BE, asm.R5, asm.Half),
+		asm.JEq.Imm(asm.R5, unix.ETH_P_8021Q, "take"),
 		asm.JNE.Imm(asm.R5, etherType, "pass"),
-		asm.LoadMapPtr(asm.R1, m.FD()),
+		asm.LoadMapPtr(asm.R1, m.FD()).WithSymbol("take"),
 		asm.Mov.Reg(asm.R2, asm.R6),
 		asm.Mov.Imm(asm.R3, 2), // XDP_PASS if the slot is empty
 		asm.FnRedirectMap.Call(),

@@ -100,11 +100,12 @@ const extraKicks = 4
 // an error only if kicking again is in vain: ErrNetDown, ErrUnbound, ErrClosed or an errno unknown to this package.
 func (s *Socket) Kick() error {
 	t := &s.tx
+	if s.fd < 0 {
+		return fmt.Errorf("send: %w", ErrClosed)
+	}
 	pending := t.ring.pending()
-	if pending == 0 {
-		if s.fd < 0 {
-			return fmt.Errorf("send: %w", ErrClosed)
-		}
+	// A zero-copy driver may need waking to complete what it has taken already.
+	if pending == 0 && !(t.zeroCopy && t.outstanding > 0) {
 		return nil
 	}
 	if t.kick && !t.ring.wakeup() {
@@ -130,6 +131,9 @@ func (s *Socket) Kick() error {
 			left++
 		case unix.ENOBUFS: // no memory for an skb just now
 			t.n.ENOBUFS++
+		case unix.EINVAL:
+			t.n.Failed++
+			return fmt.Errorf("send: %w (igb, in zero-copy mode, sends only with an XDP program attached)", errno)
 		default:
 			t.n.Failed++
 			return socketError("send", errno)
