@@ -75,16 +75,26 @@ type claim struct {
 	packets uint64
 	most    uint64 // when the witness counts merged packets: the most it can stand for; else 0
 	known   bool   // the witness was read
-	shared  bool   // it counts other traffic too
+	trust   trust
 	witness string
 	note    string
 }
 
+// trust ranks witnesses: the more a witness sees of other traffic, the later it may claim.
+type trust uint8
+
+const (
+	own    trust = iota // counts this run's packets only
+	shared              // counts a whole namespace, device or host; stands still on a quiet machine
+	weak                // also counts what any live link carries (multicast listener reports, unknown protocols)
+	trusts
+)
+
 // Build assigns every lost packet to exactly one row, or to Unexplained.
 //
 // Witnesses that count only this run's packets claim first, in path order; then those that count a namespace, device
-// or host claim from what is left, also in path order, so other traffic cannot take loss away from a witness that
-// knows better. A claim is cut to the loss that is left. A row is exact when its witness counts single packets of this
+// or host claim from what is left, also in path order, and last those that move on any live link; so other traffic
+// cannot take loss away from a witness that knows better. A claim is cut to the loss that is left. A row is exact when its witness counts single packets of this
 // run only and was not cut, unless the own witnesses exceed the loss; one with a shared witness is exact only if the
 // whole account closes to the packet, for then other traffic has added nothing.
 func Build(in Input) Result {
@@ -107,26 +117,23 @@ func Build(in Input) Result {
 	}
 
 	left := r.Lost
-	var ownSum, sharedSum uint64
-	take := func(shared bool, sum *uint64) (excess uint64) {
+	var before, claimed, excess [trusts]uint64 // per rank: the loss it found, what it claimed, and that beyond the loss
+	for rank := range trusts {
+		before[rank] = left
 		for i, c := range claims {
-			if !c.known || c.shared != shared {
+			if !c.known || c.trust != rank {
 				continue
 			}
 			n := min(c.packets, left)
 			got[i], cut[i] = n, n < c.packets
 			left -= n
-			excess = addCapped(excess, c.packets-n)
-			*sum = addCapped(*sum, c.packets)
+			claimed[rank] = addCapped(claimed[rank], c.packets)
+			excess[rank] = addCapped(excess[rank], c.packets-n)
 		}
-		return excess
 	}
-	r.OwnExcess = take(false, &ownSum)
 	// Dropped duplicates are in the witnesses and are no loss: only what they cannot account for is too much.
-	spare := subtract(in.Injected, in.To["reader.duplicate"])
-	r.OwnExcess = subtract(r.OwnExcess, spare)
-	afterOwn := left
-	r.SharedExcess = take(true, &sharedSum)
+	r.OwnExcess = subtract(excess[own], subtract(in.Injected, in.To["reader.duplicate"]))
+	r.SharedExcess = excess[shared]
 	for i, c := range claims { // what merged packets may hide
 		if c.most > c.packets && !cut[i] {
 			n := min(c.most-c.packets, left)
@@ -136,25 +143,27 @@ func Build(in Input) Result {
 	}
 	r.Unexplained = left
 
+	// A shared witness is as good as an own one when the account closes to the packet.
 	closes := left == 0 && r.OwnExcess == 0 && r.SharedExcess == 0
+	exact := [trusts]bool{own: r.OwnExcess == 0, shared: closes, weak: closes && excess[weak] == 0}
 	for i, s := range specs {
 		if got[i] == 0 {
 			continue
 		}
 		grade := compare.Exact
-		if cut[i] || claims[i].most > 0 || r.OwnExcess > 0 || (claims[i].shared && !closes) {
+		if cut[i] || claims[i].most > 0 || !exact[claims[i].trust] {
 			grade = compare.Bounded
 		}
 		r.Rows = append(r.Rows, compare.LedgerRow{At: s.doc.ID, Packets: got[i], Witness: claims[i].witness, Grade: grade,
 			Note: joinNotes(s.doc.Hint, claims[i].note, cutNote(cut[i], claims[i].packets))})
 	}
 	r.Checks = crossChecks(&in)
-	if ownSum > 0 {
-		r.Checks = append(r.Checks, compare.CrossCheck{What: "the run's own witnesses <= loss", A: ownSum, B: r.Lost, OK: r.OwnExcess == 0})
+	if claimed[own] > 0 {
+		r.Checks = append(r.Checks, compare.CrossCheck{What: "the run's own witnesses <= loss", A: claimed[own], B: r.Lost, OK: r.OwnExcess == 0})
 	}
-	if sharedSum > 0 {
+	if claimed[shared] > 0 {
 		r.Checks = append(r.Checks, compare.CrossCheck{What: "shared witnesses <= loss left for them (more: other traffic)",
-			A: sharedSum, B: afterOwn, OK: r.SharedExcess == 0})
+			A: claimed[shared], B: before[shared], OK: r.SharedExcess == 0})
 	}
 	return r
 }

@@ -5,15 +5,15 @@ package measure
 import "strings"
 
 // to and from make the plain witnesses: the sum of named counters of one side.
-func to(shared bool, names ...string) func(*Input) claim {
-	return func(in *Input) claim { return plain(in.To, in.ToName, shared, names) }
+func to(t trust, names ...string) func(*Input) claim {
+	return func(in *Input) claim { return plain(in.To, in.ToName, t, names) }
 }
 
-func from(shared bool, names ...string) func(*Input) claim {
-	return func(in *Input) claim { return plain(in.From, in.FromName, shared, names) }
+func from(t trust, names ...string) func(*Input) claim {
+	return func(in *Input) claim { return plain(in.From, in.FromName, t, names) }
 }
 
-func plain(m map[string]uint64, side string, shared bool, names []string) claim {
+func plain(m map[string]uint64, side string, t trust, names []string) claim {
 	n, known := sum(m, names...)
 	var moved []string
 	for _, name := range names {
@@ -21,7 +21,7 @@ func plain(m map[string]uint64, side string, shared bool, names []string) claim 
 			moved = append(moved, name)
 		}
 	}
-	return claim{packets: n, known: known, shared: shared, witness: side + " " + strings.Join(moved, " + ")}
+	return claim{packets: n, known: known, trust: t, witness: side + " " + strings.Join(moved, " + ")}
 }
 
 // claimNotSent: veth counts every frame that reached ndo_xdp_xmit, as xmit or as xmit_errors (veth.c, veth_xdp_xmit).
@@ -44,7 +44,7 @@ func claimDeviceDrop(in *Input) claim {
 	n, known := in.From["link.tx_dropped"]
 	xmit, _ := perQueue(in.From, "tx", "xdp_xmit_errors")
 	tx, _ := perQueue(in.From, "rx", "xdp_tx_errors")
-	return claim{packets: subtract(n, addCapped(xmit, tx)), known: known, shared: true, witness: in.FromName + " rtnl tx_dropped"}
+	return claim{packets: subtract(n, addCapped(xmit, tx)), known: known, trust: shared, witness: in.FromName + " rtnl tx_dropped"}
 }
 
 // claimRxDropped: on veth rx_dropped already holds the sender's xmit_errors and the receiver's rx_queue_N_drops; a
@@ -56,7 +56,7 @@ func claimRxDropped(in *Input) claim {
 	if !counted {
 		drops = xskLosses(in)
 	}
-	return claim{packets: subtract(n, addCapped(held, drops)), known: known, shared: true, witness: in.ToName + " rtnl rx_dropped"}
+	return claim{packets: subtract(n, addCapped(held, drops)), known: known, trust: weak, witness: in.ToName + " rtnl rx_dropped"}
 }
 
 func claimVethDrop(in *Input) claim {
@@ -64,7 +64,7 @@ func claimVethDrop(in *Input) claim {
 	if !in.veth() {
 		n, known = 0, true // drivers use the name for other things; theirs are in rx_dropped
 	}
-	return claim{packets: n, known: known, shared: true, witness: in.ToName + " ethtool rx_queue_N_drops"}
+	return claim{packets: n, known: known, trust: shared, witness: in.ToName + " ethtool rx_queue_N_drops"}
 }
 
 func claimNoSocket(in *Input) claim {
@@ -78,7 +78,7 @@ func claimXDPDrops(in *Input) claim {
 		n, known = 0, true
 	}
 	ours, _ := sum(in.To, "redirect.no_socket", "redirect.dropped", "redirect.counted")
-	return claim{packets: subtract(n, ours), known: known, shared: true, witness: in.ToName + " ethtool rx_queue_N_xdp_drops"}
+	return claim{packets: subtract(n, ours), known: known, trust: shared, witness: in.ToName + " ethtool rx_queue_N_xdp_drops"}
 }
 
 // xskLosses is what reached a socket and was lost there. rx_fill_ring_empty_descs must not be added: in copy mode its
@@ -131,18 +131,18 @@ func claimBacklog(in *Input) claim {
 	if in.veth() && in.Sender&sendSKB != 0 {
 		n = subtract(n, claimDeviceDrop(in).packets)
 	}
-	return claim{packets: n, known: known, shared: true, witness: in.ToName + " softnet_stat dropped"}
+	return claim{packets: n, known: known, trust: shared, witness: in.ToName + " softnet_stat dropped"}
 }
 
 func claimOtherHost(in *Input) claim {
 	if in.Arm&(ArmXDP|ArmSink) != 0 {
-		return plain(in.To, in.ToName, true, []string{"redirect.foreign_mac"})
+		return plain(in.To, in.ToName, shared, []string{"redirect.foreign_mac"})
 	}
-	return plain(in.To, in.ToName, true, []string{"link.rx_otherhost_dropped"})
+	return plain(in.To, in.ToName, shared, []string{"link.rx_otherhost_dropped"})
 }
 
 func claimNetfilter(in *Input) claim {
-	c := claim{known: true, shared: true, witness: in.ToName + " nft counters"}
+	c := claim{known: true, trust: shared, witness: in.ToName + " nft counters"}
 	for name, v := range in.To {
 		if strings.HasPrefix(name, "nft.") {
 			c.packets = addCapped(c.packets, v)
@@ -195,8 +195,9 @@ func (in *Input) merged(c claim) claim {
 
 func claimRcvbuf(in *Input) claim {
 	d := splitUDP(in)
-	c := claim{packets: d.rcvbuf, known: d.known, shared: !d.own, witness: in.ToName + " SO_MEMINFO drops"}
+	c := claim{packets: d.rcvbuf, known: d.known, witness: in.ToName + " SO_MEMINFO drops"}
 	if !d.own {
+		c.trust = shared
 		c.witness = in.ToName + " Udp RcvbufErrors (SO_MEMINFO was not read)"
 	}
 	return in.merged(c)
@@ -204,12 +205,12 @@ func claimRcvbuf(in *Input) claim {
 
 func claimUDPMemory(in *Input) claim {
 	d := splitUDP(in)
-	return in.merged(claim{packets: d.memory, known: d.known, shared: true, witness: in.ToName + " Udp MemErrors"})
+	return in.merged(claim{packets: d.memory, known: d.known, trust: shared, witness: in.ToName + " Udp MemErrors"})
 }
 
 func claimUDPOther(in *Input) claim {
 	d := splitUDP(in)
-	return in.merged(claim{packets: d.other, known: d.known, shared: true, witness: in.ToName + " Udp InErrors"})
+	return in.merged(claim{packets: d.other, known: d.known, trust: shared, witness: in.ToName + " Udp InErrors"})
 }
 
 func claimQueued(in *Input) claim {
