@@ -129,14 +129,16 @@ func journals(dir string) ([]*journal, error) {
 // lock serialises changes to what journals describe, between processes: held while setting up and while undoing, not in
 // between. The returned function lets go and removes the directory if nothing is left in it.
 func lock(dir string) (unlock func() error, err error) {
-	for {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+	for range 1000 {
+		// The last user may remove the directory at any point here, and then it is made again.
+		err := os.MkdirAll(dir, 0o755)
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("make journal directory: %w", err)
 		}
 		path := filepath.Join(dir, "lock")
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the last user just removed the directory
+			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open lock: %w", err)
@@ -156,12 +158,16 @@ func lock(dir string) (unlock func() error, err error) {
 		}
 		f.Close()
 	}
+	return nil, fmt.Errorf("lock %s: the directory keeps vanishing", dir)
 }
 
+// release removes the lock and its directory when nothing else is in there. Others may be about to use it: then the
+// directory is not empty, or gone and made anew, and that is theirs.
 func release(dir string, f *os.File) error {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) == 1 {
-		err = errors.Join(os.Remove(f.Name()), os.Remove(dir))
+		err = os.Remove(f.Name())
+		_ = os.Remove(dir)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Minute) // does not read its input: only the kernel can end it
 	case "pair", "remote", "up":
 		pairOwner(os.Getenv("RIG_TEST_ROLE"))
+	case "unprivileged":
+		unprivileged()
 	case "controller":
 		controller()
 	case "isolated":
@@ -62,7 +64,7 @@ func runIsolated() int {
 func isolate() error {
 	return errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-		unix.Mount("tmpfs", "/run", "tmpfs", 0, ""))
+		unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=0755"))
 }
 
 func reexec(role string, args ...string) *exec.Cmd {

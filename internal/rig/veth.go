@@ -189,14 +189,24 @@ func (s *Side) SetGRO(on bool) error {
 	return s.Do(func() error { return setGRO(s.Name, on) })
 }
 
+// SetFeatures switches offloads by their kernel names (ethtool -k shows others: "rx-gro" is its
+// generic-receive-offload).
+func (s *Side) SetFeatures(features map[string]bool) error {
+	return s.Do(func() error { return setFeatures(s.Name, features) })
+}
+
 func setGRO(name string, on bool) error {
+	return setFeatures(name, map[string]bool{"rx-gro": on})
+}
+
+func setFeatures(name string, features map[string]bool) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
 		return fmt.Errorf("open ethtool: %w", err)
 	}
 	defer e.Close()
-	if err := e.Change(name, map[string]bool{"rx-gro": on}); err != nil {
-		return fmt.Errorf("set GRO %t on %s: %w", on, name, err)
+	if err := e.Change(name, features); err != nil {
+		return fmt.Errorf("set features %v of %s: %w", features, name, err)
 	}
 	return nil
 }
