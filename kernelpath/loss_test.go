@@ -82,7 +82,7 @@ func TestPacketRingOverflowAddsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := r.Counters()
-		if total != 10 || queued == 0 || c["packet.drops"] == 0 || c["packet.freeze"] == 0 {
+		if total < 10 || queued == 0 || c["packet.drops"] == 0 || c["packet.freeze"] == 0 {
 			t.Errorf("received %d, queued %d, %v: want some of each", total, queued, c)
 		}
 		if sum := uint64(total) + queued + c["packet.drops"]; sum != n || c["packet.packets"] != n {

@@ -10,6 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ForeignMAC is a destination address that is no test host's. A promiscuous device takes frames to it, AF_PACKET sees them,
+// and ip_rcv drops the kernel's own copy at once.
+const ForeignMAC = "02:74:70:00:00:fe"
+
 // NoSocketOptions are the options of a [NoSocket] receiver.
 type NoSocketOptions struct {
 	Interface string        // device that counts; required

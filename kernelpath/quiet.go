@@ -4,8 +4,13 @@ package kernelpath
 
 import "fmt"
 
-// Quiet is what keeps the kernel from answering the test flow when no socket reads it: it still takes every frame that an
-// AF_PACKET socket sees through its own stack.
+// Quiet is what keeps the kernel from answering the test flow when no socket reads it: it still takes its own copy of each
+// frame that an AF_PACKET socket sees through the stack, and that costs the receiving core more than the ring does.
+//
+// Service rate of the whole path on one veth core, 64-byte frames, to the measured accuracy of 10 %: frames to [ForeignMAC]
+// with Promiscuous, 2.1 M/s; a netfilter drop at ingress or prerouting, made by the caller, 1.95 M/s; QuietSocket,
+// 1.55 M/s; QuietNone, 1.05 M/s. Programs that read a NIC through AF_PACKET mostly watch traffic to others, so the first
+// is the fair setting, and the others are for when frames must carry the host's own address.
 type Quiet int
 
 const (
