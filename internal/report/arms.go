@@ -184,7 +184,7 @@ func (v *view) spinNote() string {
 
 // lossNote says when loss means nothing.
 func (v *view) lossNote() string {
-	if v.doc.Rig.Placement == compare.PlaceSender {
+	if v.doc.ClosedLoop() {
 		return "closed loop: not judged"
 	}
 	return ""

@@ -198,7 +198,7 @@ func diffRow(m compare.Metric, bv, av *view, b, a *compare.Arm, limit float64) (
 		return row, false
 	}
 	// In a closed loop loss is not judged.
-	if m.Name == compare.MetricLoss && (bv.doc.Rig.Placement == compare.PlaceSender || av.doc.Rig.Placement == compare.PlaceSender) {
+	if m.Name == compare.MetricLoss && (bv.doc.ClosedLoop() || av.doc.ClosedLoop()) {
 		return row, false
 	}
 	if row.Old == nil || row.New == nil {

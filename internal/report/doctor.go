@@ -99,7 +99,7 @@ func DoctorText(w io.Writer, checks []Check, o TextOptions) error {
 	case s.Warn > 0:
 		word = "this machine can measure, with the remarks above"
 	}
-	p.line(fmt.Sprintf("%d passed, %d warnings, %d failed, %d skipped: %s", s.Pass, s.Warn, s.Fail, s.Skip, word))
+	p.lines(wrap(fmt.Sprintf("%d passed, %s, %d failed, %d skipped: %s", s.Pass, plural(int64(s.Warn), "warning"), s.Fail, s.Skip, word), o.Width, ""))
 	return p.writeTo(w)
 }
 

@@ -166,15 +166,15 @@ func compared(doc *compare.Document, c compare.Comparison) *compare.Document {
 func recvmmsg() armFixture {
 	return armFixture{name: "kernel:recvmmsg", sent: 1500000, received: 313017,
 		losses: []loss{
-			{"sock.buffer_full", "SO_MEMINFO drops", "the reader fell behind", 28220, compare.Exact},
-			{"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 1158763, compare.Exact},
+			{"udp.rcvbuf_full", "sut SO_MEMINFO drops", "the reader fell behind", 28220, compare.Exact},
+			{"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 1158763, compare.Exact},
 		},
 		work:      3220,
 		effective: compare.Effective{Attach: "none", Wait: "block", NAPI: "threaded", Sched: "other", Placement: "shared", Batch: 64, RcvbufBytes: 16 << 20, GRO: "on", Csum: "verified", Sockets: 1, Queues: 1, CPUs: []int{0}, NAPICPUs: []int{0}}}
 }
 
 func xdpAuto() armFixture {
-	return armFixture{name: "xdp:auto", sent: 1500000, received: 1500000, losses: []loss{{"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 0, compare.Exact}},
+	return armFixture{name: "xdp:auto", sent: 1500000, received: 1500000, losses: []loss{{"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 0, compare.Exact}},
 		work: 417, spin: 255,
 		effective: compare.Effective{Attach: "native", Bind: "copy", Wait: "spin", NAPI: "threaded", Sched: "fifo:50", Placement: "shared", Batch: 64, Ring: 8192, GRO: "on", Csum: "verified", Queues: 1, CPUs: []int{0}, NAPICPUs: []int{0}, Driver: "veth"}}
 }
@@ -225,9 +225,9 @@ func documents() map[string]*compare.Document {
 
 	out["kernel-wins"] = func() *compare.Document {
 		k, x := recvmmsg(), xdpAuto()
-		k.name, k.received, k.losses = "kernel:recvmmsg+gro=udp", 1499998, []loss{{"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 2, compare.Exact}}
+		k.name, k.received, k.losses = "kernel:recvmmsg+gro=udp", 1499998, []loss{{"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 2, compare.Exact}}
 		k.work, k.effective.GRO = 310, "udp"
-		x.received, x.losses = 1210000, []loss{{"xsk.rx_ring_full", "XDP_STATISTICS rx_ring_full", "the reader fell behind", 289000, compare.Exact}, {"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 998, compare.Bounded}}
+		x.received, x.losses = 1210000, []loss{{"xsk.rx_ring_full", "sut XDP_STATISTICS rx_ring_full", "the reader fell behind", 289000, compare.Exact}, {"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 998, compare.Bounded}}
 		x.unexplained = 2
 		x.effective.Attach, x.effective.Csum, x.effective.Wait = "generic", "off", "poll"
 		return compared(fixture(line1g, 6, k, x), compare.Comparison{AValue: num(1488093), BValue: num(1200397), Ratio: num(0.8067), CI: &[2]float64{0.79, 0.82}, Blocks: 6, Bound: compare.NoBound, Word: compare.Slower})
@@ -256,7 +256,7 @@ func documents() map[string]*compare.Document {
 		k, x := recvmmsg(), xdpAuto()
 		k.sent, k.received, k.losses = 800000, 800000, nil
 		x.sent, x.received = 3900000, 3899990
-		x.losses = []loss{{"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 10, compare.Exact}}
+		x.losses = []loss{{"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 10, compare.Exact}}
 		doc := fixture(0, 6, k, x)
 		for i := range doc.Trials {
 			doc.Trials[i].Seconds = 1
@@ -272,7 +272,7 @@ func documents() map[string]*compare.Document {
 
 	out["everything-lost"] = func() *compare.Document {
 		k, x := recvmmsg(), xdpAuto()
-		k.received, k.losses, k.work = 0, []loss{{"udp.no_ports", "Udp NoPorts", "", 1500000, compare.Exact}}, 0
+		k.received, k.losses, k.work = 0, []loss{{"udp.no_port", "sut Udp NoPorts", "", 1500000, compare.Exact}}, 0
 		x.received, x.losses, x.work = 0, []loss{{"some.new_place", "tracepoint", "", 1499999, compare.Exact}}, 0
 		x.unexplained = 1
 		doc := fixture(line1g, 6, k, x)
@@ -297,13 +297,13 @@ func documents() map[string]*compare.Document {
 	out["five-arms"] = func() *compare.Document {
 		epoll := recvmmsg()
 		epoll.name, epoll.received, epoll.work, epoll.effective.Batch = "kernel:epoll", 250000, 4100, 1
-		epoll.losses = []loss{{"sock.buffer_full", "SO_MEMINFO drops", "the reader fell behind", 50000, compare.Exact}, {"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 1200000, compare.Exact}}
+		epoll.losses = []loss{{"udp.rcvbuf_full", "sut SO_MEMINFO drops", "the reader fell behind", 50000, compare.Exact}, {"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 1200000, compare.Exact}}
 		packet := recvmmsg()
 		packet.name, packet.received, packet.work = "kernel:packet", 420000, 2300
-		packet.losses = []loss{{"packet.ring_full", "PACKET_STATISTICS tp_drops", "the reader fell behind", 80000, compare.Exact}, {"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", 1000000, compare.Exact}}
+		packet.losses = []loss{{"packet.ring_full", "sut PACKET_STATISTICS tp_drops", "the reader fell behind", 80000, compare.Exact}, {"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", 1000000, compare.Exact}}
 		generic := xdpAuto()
 		generic.name, generic.received, generic.work = "xdp:generic", 900000, 1100
-		generic.losses = []loss{{"xsk.rx_ring_full", "XDP_STATISTICS rx_ring_full", "the reader fell behind", 600000, compare.Exact}}
+		generic.losses = []loss{{"xsk.rx_ring_full", "sut XDP_STATISTICS rx_ring_full", "the reader fell behind", 600000, compare.Exact}}
 		generic.effective.Attach = "generic"
 		doc := fixture(line1g, 6, epoll, recvmmsg(), packet, xdpAuto(), generic)
 		for _, c := range []struct {
@@ -338,7 +338,7 @@ func sweepDocuments() []compare.Document {
 		k.losses = nil
 		k.received = min(k.sent, 350000)
 		if lost := k.sent - k.received; lost > 0 {
-			k.losses = []loss{{"veth.ring_full", "peer tx_queue_0_xdp_xmit_errors", "the stack fell behind", lost, compare.Exact}}
+			k.losses = []loss{{"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "what empties the ring (NAPI with the stack or the XDP program) fell behind", lost, compare.Exact}}
 		}
 		doc := fixture(rate, 6, k, x)
 		doc.Argv = []string{"twopath", "compare", "udp-rx", "--size", "500,300,100,64", "--rate", "line:1g"}

@@ -71,7 +71,7 @@ func (g *grid) lines(indent, width int) []string {
 			room -= w + 2
 		}
 		if room < widths[last] {
-			below = room < minimumNote
+			below = room < max(minimumNote, g.longestWord(last))
 			widths[last] = room
 		}
 	}
@@ -91,6 +91,17 @@ func (g *grid) lines(indent, width int) []string {
 	return out
 }
 
+// longestWord is the widest word of a column: wrapping cannot make it narrower.
+func (g *grid) longestWord(i int) int {
+	n := 0
+	for _, row := range g.rows {
+		for word := range strings.FieldsSeq(row.cell(i)) {
+			n = max(n, columns(word))
+		}
+	}
+	return n
+}
+
 func (g *grid) rowLines(row gridRow, widths []int, indent, width int, below bool) []string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", indent))
@@ -102,7 +113,7 @@ func (g *grid) rowLines(row gridRow, widths []int, indent, width int, below bool
 		if g.noteLast && i == last {
 			margin := strings.Repeat(" ", used)
 			if below {
-				rest = wrap(cell, width, strings.Repeat(" ", indent+2))
+				rest = wrap(cell, width, strings.Repeat(" ", indent+6))
 				break
 			}
 			lines := wrap(cell, used+widths[i], margin)

@@ -64,6 +64,7 @@ type htmlPage struct {
 	Title    string
 	Sweep    *sweepChart
 	Cells    htmlTable
+	Verdicts htmlTable
 	Sections []htmlSection
 	Commands []string
 	Version  string
@@ -90,7 +91,7 @@ func HTML(w io.Writer, docs []compare.Document) error {
 		}
 	}
 	if len(docs) > 1 {
-		page.Cells = cellsTable(docs)
+		page.Cells, page.Verdicts = cellsTable(docs), verdictsTable(docs)
 		if isSweep(docs) {
 			page.Sweep = newSweepChart(docs)
 		}
@@ -165,14 +166,13 @@ func armsTable(v *view) htmlTable {
 func armsTableByRow(v *view) htmlTable {
 	best := v.bestKernel()
 	metrics := v.metrics()
-	t := htmlTable{Head: []string{"arm"}, Words: 1, Last: true}
+	t := htmlTable{Head: []string{"arm"}, Words: 1}
 	for _, m := range metrics {
 		t.Head = append(t.Head, strings.Join(nonEmpty(m.name, parens(m.unit)), " "))
 	}
 	if best != nil {
 		t.Head = append(t.Head, "ratio to "+v.call(best.Name))
 	}
-	t.Head = append(t.Head, "effective")
 	for i, a := range v.arms {
 		row := []string{letter(i) + " " + a.Name}
 		for _, m := range metrics {
@@ -181,7 +181,7 @@ func armsTableByRow(v *view) htmlTable {
 		if best != nil {
 			row = append(row, v.ratioTo(best, a))
 		}
-		t.Rows = append(t.Rows, append(row, effectiveText(a)))
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -244,10 +244,12 @@ func environmentTable(doc *compare.Document) htmlTable {
 
 func settingsTable(v *view) htmlTable {
 	t := htmlTable{Head: []string{"as read back"}, Words: 1 + len(v.arms)}
+	inShort := []string{"in short"}
 	values := map[string][]string{}
 	var names []string
 	for i, a := range v.arms {
 		t.Head = append(t.Head, letter(i)+" "+a.Name)
+		inShort = append(inShort, effectiveText(a))
 		for _, s := range settings(a) {
 			if values[s[0]] == nil {
 				values[s[0]] = make([]string, len(v.arms))
@@ -256,6 +258,7 @@ func settingsTable(v *view) htmlTable {
 			values[s[0]][i] = s[1]
 		}
 	}
+	t.Rows = append(t.Rows, inShort)
 	for _, n := range names {
 		row := []string{n}
 		for _, value := range values[n] {
@@ -331,19 +334,28 @@ func latencyTable(v *view) htmlTable {
 }
 
 func cellsTable(docs []compare.Document) htmlTable {
-	t := htmlTable{Head: []string{"cell", "arm", "offered pps", "Mb/s on the wire", "s", "sent", "received", "lost", "CPU ns/packet", "verdict"}, Words: 2, Last: true}
+	t := htmlTable{Head: []string{"bytes", "arm", "offered pps", "Mb/s on the wire", "s", "sent", "received", "lost", "CPU ns/packet"}, Words: 2}
 	for i := range docs {
 		d := &docs[i]
 		v := newView(d)
 		for k, a := range v.arms {
-			verdict := ""
-			if d.Verdict != nil && k == 0 {
-				claim, interval := v.sentence(d.Verdict)
-				verdict = strings.Join(nonEmpty(claim, interval, v.wordText(d.Verdict)), ", ")
-			}
-			t.Rows = append(t.Rows, []string{cellName(d), letter(k) + " " + a.Name, opt(a.OfferedPPS, pps), opt(offeredBits(d, a), megabits), fixed(v.seconds(a), 2),
-				uthousands(a.Sent), uthousands(a.Received), opt(a.LossRatio, percent), opt(cpuPerPacket(a.CPU), nanoseconds), verdict})
+			t.Rows = append(t.Rows, []string{sizeText(d), letter(k) + " " + a.Name, opt(a.OfferedPPS, pps), opt(offeredBits(d, a), megabits), fixed(v.seconds(a), 2),
+				uthousands(a.Sent), uthousands(a.Received), opt(a.LossRatio, percent), opt(cpuPerPacket(a.CPU), nanoseconds)})
 		}
+	}
+	return t
+}
+
+func verdictsTable(docs []compare.Document) htmlTable {
+	t := htmlTable{Head: []string{"cell", "verdict", "interval", "word"}, Words: 4}
+	for i := range docs {
+		d := &docs[i]
+		if d.Verdict == nil {
+			continue
+		}
+		v := newView(d)
+		claim, interval := v.sentence(d.Verdict)
+		t.Rows = append(t.Rows, []string{cellName(d), claim, interval, v.wordText(d.Verdict)})
 	}
 	return t
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"twopath/compare"
+	"twopath/internal/measure"
 )
 
 // place is a ledger bucket in words.
@@ -18,70 +19,79 @@ type place struct {
 	why   string // what a loss there means
 }
 
-// places names the stable ledger ids. An id that is not here is shown by
-// itself: a place unknown to the report is still a place.
+// places names the stable ledger ids, which measure.Rows documents, for a
+// screen: a label of few words, and in few words what a loss there means. An
+// id that is not here is shown by itself: a place unknown to the report is
+// still a place.
 func places() map[string]place {
+	const reader, unread = "the reader fell behind", "left there when the reader stopped"
 	return map[string]place{
-		"veth.ring_full":           {"device ring full", "the stack fell behind"},
-		"nic.ring_full":            {"NIC ring full", "the host fell behind"},
-		"nic.missed":               {"NIC ring full", "the host fell behind"},
-		"nic.no_buffer":            {"NIC without buffers", "the driver could not refill its ring"},
-		"nic.crc":                  {"damaged on the wire", "cable, connector or clock"},
-		"nic.filtered":             {"filtered by the NIC", "MAC or VLAN filter"},
-		"softnet.dropped":          {"per-CPU backlog full", "net.core.netdev_max_backlog"},
-		"netfilter.drop":           {"netfilter rule", "a rule dropped them"},
-		"nft.drop":                 {"netfilter rule", "a rule dropped them"},
-		"ip.header":                {"IP header errors", "checksum, version or length"},
-		"ip.in_hdr_errors":         {"IP header errors", "checksum, version or length"},
-		"ip.in_addr_errors":        {"IP address errors", "not for this host"},
-		"ip.in_discards":           {"IP discards", "no memory"},
-		"udp.no_port":              {"no socket on the port", "the reader was not there"},
-		"udp.no_ports":             {"no socket on the port", "the reader was not there"},
-		"udp.checksum":             {"UDP checksum", "damaged, or written wrong"},
-		"udp.csum":                 {"UDP checksum", "damaged, or written wrong"},
-		"udp.memory":               {"UDP memory limit", "net.ipv4.udp_mem"},
-		"sock.full":                {"socket buffer full", "the reader fell behind"},
-		"sock.buffer_full":         {"socket buffer full", "the reader fell behind"},
-		"sock.rcvbuf":              {"socket buffer full", "the reader fell behind"},
-		"sock.drops":               {"socket buffer full", "the reader fell behind"},
-		"sock.queued":              {"queued, never read", "left in the socket at the end"},
-		"packet.ring_full":         {"AF_PACKET ring full", "the reader fell behind"},
-		"packet.drops":             {"AF_PACKET ring full", "the reader fell behind"},
-		"xsk.ring_full":            {"AF_XDP RX ring full", "the reader fell behind"},
-		"xsk.rx_ring_full":         {"AF_XDP RX ring full", "the reader fell behind"},
-		"xsk.fill_empty":           {"AF_XDP fill ring empty", "the reader gave buffers back too late"},
-		"xsk.no_buffer":            {"AF_XDP fill ring empty", "the reader gave buffers back too late"},
-		"xsk.rx_dropped":           {"AF_XDP no buffer", "fill ring empty, or frame too long"},
-		"xsk.invalid_desc":         {"AF_XDP bad descriptor", "a bug of the reader"},
-		"xsk.queued":               {"in the AF_XDP ring, unread", "left there at the end"},
-		"redirect.failed":          {"redirect failed", "the AF_XDP socket could not take them"},
-		"redirect.no_socket":       {"queue without a socket", "arrived on a queue nobody reads"},
-		"reader.corrupt_ip":        {"reader: IP checksum", "reached the reader damaged"},
-		"reader.corrupt_udp":       {"reader: UDP checksum", "reached the reader damaged"},
-		"reader.corrupt_payload":   {"reader: payload", "reached the reader damaged"},
-		"reader.short":             {"reader: too short", "no room for the stamp"},
-		"gen.dropped":              {"refused at the sender", "never left"},
-		"sink.ring_full":           {"sink's ring full", "the peer fell behind, not the SUT"},
-		"peer.not_sent":            {"refused at the sender", "never left"},
-		"xdp.aborted":              {"XDP_ABORTED", "the program failed"},
-		"device.tx_dropped":        {"dropped on transmit", "the driver refused them"},
-		"link.rx_dropped":          {"dropped by the device", "no finer witness"},
-		"link.tx_dropped":          {"dropped on transmit", "no finer witness"},
-		"xsk.tx_invalid_descs":     {"AF_XDP bad TX descriptor", "a bug of the sender"},
-		"redirect.pass_to_kernel":  {"passed to the kernel", "not ours by the filter"},
-		"udp.rcvbuf_errors":        {"socket buffer full", "the reader fell behind"},
-		"udp.mem_errors":           {"UDP memory limit", "net.ipv4.udp_mem"},
-		"udp.in_errors":            {"UDP errors", "no finer witness"},
-		"ip.no_route":              {"no route", "the host had nowhere to send them"},
-		"qdisc.dropped":            {"queueing discipline", "the transmit queue was full"},
-		"device.rx_missed":         {"NIC ring full", "the host fell behind"},
-		"device.rx_no_buffer":      {"NIC without buffers", "the driver could not refill its ring"},
-		"xsk.rx_invalid_descs":     {"AF_XDP bad descriptor", "a bug of the reader"},
-		"xsk.rx_fill_ring_empty":   {"AF_XDP fill ring empty", "the reader gave buffers back too late"},
-		"redirect.xsk_unbound":     {"queue without a socket", "arrived on a queue nobody reads"},
-		"sock.memory":              {"socket memory limit", "net.ipv4.udp_mem"},
-		"reader.late_after_window": {"arrived after the end", "the drain was over"},
+		"gen.not_sent":         {"never left the sender", "too long for live frames, or no NAPI opposite"},
+		"tx.ip_discard":        {"sender: IP discards", "no memory or no route"},
+		"tx.neighbour":         {"sender: no neighbour", "nobody answered for the address"},
+		"tx.qdisc":             {"sender: qdisc", "its limit is smaller than the burst"},
+		"tx.device_drop":       {"sender: device", "the receiver's ring was full, or the link down"},
+		"xsk.tx_invalid_descs": {"sender: bad descriptor", "a fault of the sender"},
+		"veth.ring_full":       {"device ring full", "the stack fell behind"},
+		"nic.rx_missed":        {"NIC ring full", "the stack fell behind"},
+		"nic.rx_error":         {"damaged on the wire", "cable, transceiver, length"},
+		"link.rx_dropped":      {"dropped by the device", "see ethtool -S"},
+		"link.other_host":      {"other MAC address", "a wrong neighbour entry"},
+		"veth.rx_drop":         {"veth: not a packet", "no memory"},
+		"xdp.no_socket":        {"no AF_XDP socket", "closed, or not yet in the map"},
+		"xdp.other_queue":      {"queue without a reader", "serve it (--queues), or steer the flow"},
+		"xdp.not_ours":         {"passed to the kernel", "not the plan's addresses or ports"},
+		"xdp.dropped":          {"XDP program dropped", "another program, or an error in it"},
+		"xdp.redirect_failed":  {"redirect failed", "socket not bound, or elsewhere"},
+		"xsk.fill_ring_empty":  {"AF_XDP fill ring empty", reader},
+		"xsk.frame_too_long":   {"AF_XDP frame too long", "longer than a UMEM chunk holds"},
+		"xsk.rx_dropped":       {"AF_XDP no frame", "no frame free, or too long"},
+		"xsk.rx_ring_full":     {"AF_XDP RX ring full", reader},
+		"xsk.queued_unread":    {"AF_XDP ring, unread", unread},
+		"softnet.backlog":      {"per-CPU backlog full", "net.core.netdev_max_backlog"},
+		"packet.ring_full":     {"AF_PACKET ring full", reader},
+		"packet.queued_unread": {"AF_PACKET ring, unread", unread},
+		"ip.header_error":      {"IP header error", "damaged, or badly built"},
+		"ip.truncated":         {"IP packet cut", "damaged, or badly built"},
+		"ip.addr_error":        {"IP address not ours", "plan and device differ"},
+		"ip.no_route":          {"no route", "plan and device differ"},
+		"ip.rp_filter":         {"reverse path filter", "net.ipv4.conf.*.rp_filter"},
+		"ip.discard":           {"IP discards", "no memory"},
+		"nf.drop":              {"netfilter rule", "AF_XDP does not pass it"},
+		"udp.csum_bad":         {"UDP checksum wrong", "damaged, or badly built"},
+		"udp.no_port":          {"no socket on the port", "the reader was not there"},
+		"udp.memory_full":      {"UDP memory full", "net.ipv4.udp_mem"},
+		"udp.rcvbuf_full":      {"socket buffer full", reader},
+		"udp.other_error":      {"UDP: other error", "socket filter or IPsec policy"},
+		"udp.queued_unread":    {"socket buffer, unread", unread},
+		"reader.short":         {"reader: too short", "cut, or not of this test"},
+		"reader.corrupt":       {"reader: damaged", "wrong checksum or payload"},
+		"reader.late":          {"reader: too late to tell", "perhaps not the first copy"},
 	}
+}
+
+// noteText is a row's remark: its witness, and what a loss there means. The
+// record's own note starts with the general hint of measure.Rows; where that is
+// all it says, the short form does.
+func noteText(row compare.LedgerRow, short string, hints map[string]string) string {
+	why := row.Note
+	if hint := hints[row.At]; short != "" && hint != "" {
+		if rest, ok := strings.CutPrefix(why, hint); ok {
+			why = short + rest
+		}
+	}
+	if why == "" {
+		why = short
+	}
+	return strings.Join(nonEmpty(row.Witness, why), ": ")
+}
+
+func hints() map[string]string {
+	out := map[string]string{}
+	for _, r := range measure.Rows() {
+		out[r.ID] = r.Hint
+	}
+	return out
 }
 
 // ledgerLine is one bucket over all shown arms.
@@ -95,7 +105,7 @@ type ledgerLine struct {
 
 // ledgerLines gathers the arms' ledgers, the largest loss first.
 func (v *view) ledgerLines() []ledgerLine {
-	known := places()
+	known, hint := places(), hints()
 	byAt := map[string]*ledgerLine{}
 	for i, a := range v.arms {
 		for _, row := range a.Ledger {
@@ -105,11 +115,7 @@ func (v *view) ledgerLines() []ledgerLine {
 				if !ok {
 					p.label = row.At
 				}
-				why := row.Note
-				if why == "" {
-					why = p.why
-				}
-				l = &ledgerLine{at: row.At, label: p.label, note: strings.Join(nonEmpty(row.Witness, why), ": "), packets: make([]*uint64, len(v.arms))}
+				l = &ledgerLine{at: row.At, label: p.label, note: noteText(row, p.why, hint), packets: make([]*uint64, len(v.arms))}
 				byAt[row.At] = l
 			}
 			n := row.Packets

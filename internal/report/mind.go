@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"twopath/compare"
@@ -57,6 +58,9 @@ func modeCaveats(v *view) []Caveat {
 		if asked, got, fell := fellBack(a); fell {
 			out = append(out, one("fell-back", "--strict refuses", "%s asked for %s and got %s", letter(i), bindText(asked), bindText(got))...)
 		}
+		for _, note := range v.trialNotes(a) {
+			out = append(out, one("mode-note", "", "%s: %s", letter(i), note)...)
+		}
 		if a.Effective.Attach == "generic" {
 			out = append(out, one("generic-xdp", "", "%s ran generic XDP: every packet became an skb first, so it saves less", letter(i))...)
 		}
@@ -71,13 +75,29 @@ func modeCaveats(v *view) []Caveat {
 	return out
 }
 
+// trialNotes are what an arm's trials had to say about modes, each once.
+func (v *view) trialNotes(a *compare.Arm) []string {
+	var out []string
+	for _, t := range v.trialsOf(a) {
+		for _, n := range t.Notes {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
 // loadCaveats are about the offered load and who made it.
 func loadCaveats(v *view) []Caveat {
 	var out []Caveat
 	g := &v.doc.Rig.Generator
 	maxRate := v.doc.Traffic.PPS == nil
-	closed := v.doc.Rig.Placement == compare.PlaceSender
-	if closed {
+	closed := v.doc.ClosedLoop()
+	switch {
+	case !closed && v.doc.Rig.Placement == compare.PlaceSender:
+		out = append(out, one("sender-napi", "--placement shared", "the sender's core does the receiver's kernel work: its cost is not the reader's")...)
+	case closed:
 		out = append(out, one("closed-loop", "--placement shared", "closed loop: the sender's core does the receiver's kernel work, so a slow receiver slows the sender; service rates are compared, loss is not judged")...)
 	}
 	if maxRate && !closed && v.doc.Traffic.Rate.Unit == compare.MaxRate {

@@ -251,7 +251,10 @@ func verdictLines(parts []string, word string, width int) []string {
 func statisticsText(c *compare.Comparison) string {
 	parts := []string{"metric " + c.Metric, "ratio is " + c.RatioIs, "margin " + percent(c.Margin)}
 	if c.P != nil {
-		parts = append(parts, "sign-flip p "+significant(*c.P))
+		parts = append(parts, "paired t test p "+significant(*c.P))
+	}
+	if c.PSign != nil {
+		parts = append(parts, "sign-flip p "+significant(*c.PSign))
 	}
 	if c.PHolm != nil {
 		parts = append(parts, "over the sweep (Holm) "+significant(*c.PHolm))

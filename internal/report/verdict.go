@@ -215,19 +215,63 @@ func (v *view) explanations(c *compare.Comparison) []string {
 			v.whyCost(c), v.call(c.A), nanoseconds(*c.AValue), v.call(c.B), nanoseconds(*c.BValue)))
 	}
 	if c.Because != "" && c.Word != compare.NotComparable && c.Ratio != nil {
-		out = append(out, c.Because)
+		out = append(out, v.reletter(c, c.Because))
 	}
-	out = append(out, c.Notes...)
+	for _, n := range c.Notes {
+		if !saidElsewhere(n) {
+			out = append(out, v.reletter(c, n))
+		}
+	}
 	return out
 }
 
-// whyCost says that neither lost, when that is so.
+// saidElsewhere says whether a note of the comparison repeats what the screen
+// has in another place: the bound, the row of losses, the remarks on modes.
+func saidElsewhere(note string) bool {
+	return strings.Contains(note, "took all that was offered") || strings.HasPrefix(note, "lost: ") ||
+		strings.Contains(note, "did not verify checksums") || strings.HasSuffix(note, "as asked")
+}
+
+// reletter puts the screen's letters into a sentence of the record, which
+// calls the two arms of its comparison A and B whatever their place is here.
+func (v *view) reletter(c *compare.Comparison, s string) string {
+	a, b := v.call(c.A), v.call(c.B)
+	if a == "A" && b == "B" {
+		return s
+	}
+	var out strings.Builder
+	for i := range len(s) {
+		alone := (i == 0 || !wordByte(s[i-1])) && (i+1 == len(s) || !wordByte(s[i+1]))
+		switch {
+		case alone && s[i] == 'A':
+			out.WriteString(a)
+		case alone && s[i] == 'B':
+			out.WriteString(b)
+		default:
+			out.WriteByte(s[i])
+		}
+	}
+	return out.String()
+}
+
+// wordByte says whether a letter beside this byte is part of something longer;
+// "A/A control" is not about arm A.
+func wordByte(c byte) bool {
+	return c == '/' || c == '_' || c == '-' || c == '#' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// whyCost says why received rates are not compared, when that is so.
 func (v *view) whyCost(c *compare.Comparison) string {
+	lost := false
 	for _, name := range []string{c.A, c.B} {
 		a := v.arm(name)
-		if a == nil || a.Lost != 0 {
+		if a == nil || a.LossRatio == nil || *a.LossRatio > c.Margin {
 			return ""
 		}
+		lost = lost || a.Lost > 0
+	}
+	if lost {
+		return "neither lost more than " + percent(c.Margin) + ", so "
 	}
 	return "neither lost a packet, so "
 }

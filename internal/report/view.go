@@ -35,7 +35,7 @@ func controlTwin(doc *compare.Document, name string) bool {
 	if !strings.Contains(name, "#") {
 		return false
 	}
-	if v := doc.Verdict; v != nil && !v.Control && (v.A == name || v.B == name) {
+	if v := doc.Verdict; v != nil && (v.A == name || v.B == name) {
 		return false
 	}
 	return slices.ContainsFunc(doc.Comparisons, func(c compare.Comparison) bool {
