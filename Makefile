@@ -5,7 +5,7 @@ GO := $(CURDIR)/scripts/go
 
 # The version is stamped below, so the go command need not ask git, which refuses to answer root about a user's tree.
 export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
-VERSION = $(shell git -c safe.directory=$(CURDIR) describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION = $(shell git -c safe.directory=$(CURDIR) describe --tags --always --dirty 2>/dev/null)
 
 PREFIX    ?= /usr/local
 PKG       ?= ./...
@@ -30,6 +30,7 @@ demo: ## Set up what is missing, build as the user, and show the A/B as root
 	@MAKE='$(MAKE)' scripts/demo $(ARGS)
 
 build: ## Build bin/twopath: static, for this machine or GOARCH=arm64
+	@scripts/setup go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/twopath ./cmd/twopath
 
 # One package at a time: the tests own the processors they pin threads to. Results that depend on the kernel and on
