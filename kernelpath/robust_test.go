@@ -174,13 +174,16 @@ func TestICMPErrorIsNotTheEnd(t *testing.T) {
 			if err := unix.Connect(fd, closed); err != nil {
 				t.Fatal(err)
 			}
-			if err := unix.Sendto(fd, []byte("?"), 0, nil); err != nil {
-				t.Fatal(err)
-			}
 			pending := []unix.PollFd{{Fd: int32(fd)}} // POLLERR needs no asking
 			for deadline := time.Now().Add(5 * time.Second); pending[0].Revents&unix.POLLERR == 0; {
-				if _, err := unix.Poll(pending, 100); (err != nil && err != unix.EINTR) || time.Now().After(deadline) {
-					t.Fatalf("no ICMP answer within 5 s (%v)", err)
+				if time.Now().After(deadline) {
+					t.Fatal("no ICMP answer within 5 s")
+				}
+				if err := unix.Sendto(fd, []byte("?"), 0, nil); err != nil && err != unix.ECONNREFUSED {
+					t.Fatal(err)
+				}
+				if _, err := unix.Poll(pending, 100); err != nil && err != unix.EINTR {
+					t.Fatal(err)
 				}
 			}
 			if err := unix.Connect(fd, &unix.SockaddrInet4{Port: 10000, Addr: p.Peer.IP4.As4()}); err != nil {
@@ -189,8 +192,8 @@ func TestICMPErrorIsNotTheEnd(t *testing.T) {
 			send(t, p, false, 0, 10, 18, 1)
 			seen, _ := collect(t, r, k.frames, 10, 18, 4)
 			exactly(t, seen, 10)
-			if c := r.Counters(); c["syscalls.icmp_errors"] != 1 {
-				t.Errorf("%d ICMP errors seen, want 1: %v", c["syscalls.icmp_errors"], c)
+			if c := r.Counters(); c["syscalls.icmp_errors"] == 0 {
+				t.Errorf("the ICMP error was not seen: %v", c)
 			}
 		})
 	}
