@@ -66,17 +66,18 @@ func newForest(v *view) *forest {
 	}
 	const rowHeight, top = 30.0, 10.0
 	for i, c := range shown {
-		name := v.call(c.B) + " " + c.B + " against " + v.call(c.A) + " " + c.A
+		what := ""
+		if c.Metric != compare.MetricReceived {
+			what = ", " + metricText(c.Metric)
+		}
+		name := v.call(c.B) + " " + c.B + " against " + v.call(c.A) + " " + c.A + what
 		if columns(name) > 42 {
-			name = v.call(c.B) + " against " + v.call(c.A)
+			name = v.call(c.B) + " against " + v.call(c.A) + what
 		}
 		if c.Control {
-			name = v.call(c.A) + " against itself (A/A control)"
+			name = v.call(c.A) + " against itself (A/A)" + what
 		}
 		row := forestRow{Y: top + rowHeight*float64(i) + rowHeight/2, X: at(*c.Ratio), Name: name, Class: "other", Text: ratioText(*c.Ratio)}
-		if c.Metric != compare.MetricReceived {
-			row.Name += ", " + metricText(c.Metric)
-		}
 		if ci := drawable(c.CI); ci != nil {
 			row.HasCI, row.Low, row.High = true, at(ci[0]), at(ci[1])
 			row.Text += " [" + ratioNumber(ci[0]) + " .. " + ratioNumber(ci[1]) + "]"
@@ -118,7 +119,7 @@ func logTicks(low, high float64) []float64 {
 	switch span := high / low; {
 	case span < 2:
 		steps = []float64{0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5}
-	case span < 8:
+	case span < 12:
 		steps = []float64{1, 1.5, 2, 3, 4, 5, 7}
 	case span > 1e4:
 		steps = []float64{1}
