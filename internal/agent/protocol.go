@@ -65,9 +65,10 @@ type Prepare struct {
 
 // Generator is the load.
 type Generator struct {
-	Sizes   []int   `json:"sizes"` // bytes with FCS, cycled per frame
-	Rate    float64 `json:"rate"`  // frames/s in all; 0 floods
-	Count   uint64  `json:"count"` // frames in all
+	Sizes   []int   `json:"sizes"`             // bytes with FCS, cycled per frame
+	Rate    float64 `json:"rate"`              // frames/s in all; 0 floods
+	Count   uint64  `json:"count"`             // frames in all; 0 is no limit
+	Seconds float64 `json:"seconds,omitempty"` // ends a load without a count
 	Batch   int     `json:"batch,omitempty"`
 	CatchUp float64 `json:"catch_up,omitempty"` // x nominal rate at most after a stall; 0 is the default
 	Burst   int     `json:"burst,omitempty"`    // frames; 0 is the default

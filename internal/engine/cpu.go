@@ -87,8 +87,8 @@ func (a *cpuAccount) end(rate measure.TickRate) (*agent.CPU, error) {
 	}
 	d := now.Sub(a.begin)
 	c.Method = "sched_switch+softirq"
-	c.Times.At = int64(d.At)
 	for _, t := range d.CPU {
+		c.Times.At = max(c.Times.At, int64(t.At)) // CPUs are read one after another, within microseconds
 		c.Times.CPUs = append(c.Times.CPUs, measure.CPUTimes{CPU: t.CPU, Idle: t.Class[bpf.ClassIdle], SUT: t.Class[classReader], NAPI: t.Class[classNAPI],
 			Other: t.Class[bpf.ClassOther], NetRX: t.SoftIRQ[bpf.VectorNetRX], NetTX: t.SoftIRQ[bpf.VectorNetTX],
 			Timer: t.SoftIRQ[bpf.VectorTimer], Soft: t.SoftIRQ[bpf.VectorOther], IRQ: t.IRQ})

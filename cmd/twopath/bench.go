@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"twopath/compare"
+	"twopath/internal/rig"
+	"twopath/internal/trial"
+)
+
+// setup is a rig that is ready to measure, and what the record says of it.
+type setup struct {
+	bench    *trial.Bench
+	host     compare.Host
+	rig      compare.Rig
+	linkBPS  float64
+	warnings []compare.Warning
+}
+
+// setUp makes the rig that the plan asks for and keeps this process off its cores.
+func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
+	if err := a.recoverLeftovers(); err != nil {
+		return nil, err
+	}
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := rig.PlanCPUs(rig.PlanOptions{CPUs: allowed, Queues: p.Queues, Placement: rig.Placement(p.Placement), SUT: append(p.CPUs["sut"], p.CPUs["napi"]...),
+		Peer: append(p.CPUs["peer"], p.CPUs["other"]...)})
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's file: %w", err)
+	}
+	s := &setup{host: hostFacts()}
+	r, err := a.makeRig(p, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	if err := pinProcess(plan.Others); err != nil {
+		return nil, err
+	}
+	s.bench = &trial.Bench{Rig: r, CPUs: plan, Queues: p.Queues, PeerNAPI: peerNAPI(p, plan), Command: func(string) *exec.Cmd {
+		c := exec.Command(exe, "agent")
+		c.Env = agentEnv()
+		return c
+	}}
+	s.rig.SUT, s.rig.Peer = r.SUT.Name, r.Peer.Name
+	s.rig.Placement = string(plan.Placement)
+	s.rig.CPUs = compare.CPUs{"sut": plan.Readers, "peer": plan.Gen}
+	if len(plan.NAPI) > 0 {
+		s.rig.CPUs["napi"] = plan.NAPI
+	}
+	if len(plan.Others) > 0 {
+		s.rig.CPUs["other"] = plan.Others
+	}
+	s.rig.Generator.Method = "xdp-live-frames"
+	if len(plan.Gen) > 0 {
+		s.rig.Generator.CPU = &plan.Gen[0]
+	}
+	for _, w := range plan.Warnings {
+		s.warnings = append(s.warnings, compare.Warning{ID: "cpus", Text: w})
+	}
+	return s, nil
+}
+
+func (a *app) makeRig(p compare.Plan, s *setup) (*rig.Rig, error) {
+	if p.NIC == "" {
+		s.rig.Kind, s.rig.Driver = "veth", "veth"
+		return rig.New(rig.Options{Queues: p.Queues})
+	}
+	peer, local := strings.CutPrefix(p.Peer, ":")
+	if !local {
+		return nil, fail(exitMachine, "--peer %s: a peer on another host is not supported yet; use a second port of this host, --peer :IF", p.Peer)
+	}
+	s.rig.Kind = "ports"
+	return rig.NewPair(rig.PairOptions{IF: p.NIC, PeerIF: peer, Protect: sshClient()})
+}
+
+// peerNAPI places the peer's own receive processing: a receive test sends nothing back, so it has nothing to do.
+func peerNAPI(p compare.Plan, plan rig.CPUPlan) rig.NAPIOptions {
+	if p.PeerNAPI != "threaded" {
+		return rig.NAPIOptions{}
+	}
+	return rig.NAPIOptions{Threaded: true, CPUs: plan.Gen, Policy: rig.Other}
+}
+
+// close ends what is under way and removes the rig.
+func (s *setup) close() error {
+	return errors.Join(s.bench.Kill(), s.bench.Rig.Close())
+}
+
+// leave is close for a hurry: nothing is reported.
+func (s *setup) leave() { _ = s.close() }
+
+// allowedCPUs are those this process may use.
+func allowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("read allowed CPUs: %w", err)
+	}
+	var cpus []int
+	for c := range len(set) * 64 {
+		if set.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus, nil
+}
+
+// pinProcess moves every thread of this process to the given CPUs; later ones inherit it.
+func pinProcess(cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, c := range cpus {
+		set.Set(c)
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("list own threads: %w", err)
+	}
+	for _, t := range tasks {
+		tid, err := strconv.Atoi(t.Name())
+		if err != nil {
+			continue
+		}
+		if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("pin own thread %d to CPUs %v: %w", tid, cpus, err)
+		}
+	}
+	return nil
+}
+
+// sshClient is the address of who is logged in, so that the way to it is not taken away.
+func sshClient() []netip.Addr {
+	fields := strings.Fields(os.Getenv("SSH_CONNECTION"))
+	if len(fields) == 0 {
+		return nil
+	}
+	a, err := netip.ParseAddr(fields[0])
+	if err != nil {
+		return nil
+	}
+	return []netip.Addr{a}
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"twopath/compare"
+	"twopath/internal/session"
+)
+
+// measure sets up the rig, carries out the plan, writes what came of it, and removes everything, also when interrupted.
+func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document, error) {
+	ctx, w := a.interruptible()
+	defer w.end()
+	b, err := a.setUp(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	w.onLeave(b.leave)
+	show := a.newDisplay(o.quiet || o.json == "-" && !isTerminal(a.stderr), b.bench)
+	docs, err := session.Run(ctx, session.Options{Plan: p, Bench: b.bench, Argv: a.argv, Version: programVersion(), Host: b.host, Rig: b.rig,
+		LinkBPS: b.linkBPS, Warnings: b.warnings, Single: single, Progress: show.progress})
+	show.close()
+	// The rig goes before anything is printed: what is on the screen is then all that is left.
+	err = errors.Join(err, b.close())
+	if len(docs) > 1 {
+		compare.AdjustSweep(docs)
+	}
+	if started(docs) {
+		err = errors.Join(err, a.write(o, docs))
+	}
+	if ctx.Err() != nil {
+		return docs, errors.Join(&failure{exitInterrupted, errors.New("interrupted: what was measured until then is marked incomplete")}, err)
+	}
+	return docs, err
+}
+
+// started tells whether there is anything to show.
+func started(docs []compare.Document) bool {
+	for _, d := range docs {
+		if len(d.Trials) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// outcome turns finished documents into the exit code of the contract: requirements first, then whether anything valid and
+// conclusive was measured.
+func outcome(docs []compare.Document, single bool) error {
+	var failed []string
+	code := exitDone
+	for _, d := range docs {
+		for _, r := range d.Requirements {
+			if !r.OK {
+				failed = append(failed, fmt.Sprintf("%s (%s)", r.Text, r.Because))
+			}
+		}
+		if v := d.Verdict; v != nil && !single {
+			switch v.Word {
+			case compare.Inconclusive, compare.Insufficient, compare.NotComparable:
+				code = exitInconclusive
+			}
+		}
+		for _, arm := range d.Arms {
+			if arm.Trials > 0 && arm.Valid == 0 {
+				code = exitInconclusive
+			}
+		}
+	}
+	if len(failed) > 0 {
+		text := failed[0]
+		for _, f := range failed[1:] {
+			text += ", and " + f
+		}
+		return fail(exitRequirement, "requirement not met: %s", text)
+	}
+	if code != exitDone {
+		return told(code)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"twopath/compare"
+)
+
+// planFlag is a flag that sets a key of the plan; the plan judges its value.
+type planFlag struct{ name, value, about string }
+
+func planFlags() []planFlag {
+	return []planFlag{
+		{"nic", "IF", "interface of the SUT; without it, a veth cable that is made and removed"},
+		{"peer", ":IF|[USER@]HOST:IF", "the other side: a second port of this host, or of another one over ssh"},
+		{"ip", "4|6", "IP version (default 4)"},
+		{"size", "LIST", "frame sizes in bytes with FCS, 64..1518 (IPv6 84..), or imix (default: the smallest)"},
+		{"payload", "BYTES", "UDP payload instead of a frame size, 18 or more"},
+		{"rate", "RATE", "max, 2M, 1.5Mpps, 10Gbps, line, line:1g, 50%line, 50%limit (default line, of 1 Gb/s on the veth rig)"},
+		{"count", "N", "packets a trial, as 1000000 or 1M"},
+		{"duration", "TIME", "time a trial (default 1s)"},
+		{"flows", "N", "flows, as source ports (default 1)"},
+		{"queues", "N", "receive queues (default 1)"},
+		{"work", "TIME|loop:K", "application work per packet, as 800ns, 5us or loop:1000"},
+		{"blocks", "N", "blocks of ABBA; fewer than 6 give no verdict (default 6)"},
+		{"warmup", "N", "trials of each arm that are run first and not counted (default 1)"},
+		{"aa", "", "add a twin of the first arm, as a control"},
+		{"seed", "N", "seed of the schedule and the bootstrap (default 1)"},
+		{"margin", "SHARE", "difference that matters in practice (default 2%)"},
+		{"placement", "PLACE", "of the SUT's NAPI: shared (the reader's core), split (its own), sender (the sending core, veth only)"},
+		{"cpus", "ROLE=CPUS,..", "CPUs by role: sut, peer (as in sut=0,peer=1)"},
+		{"softirq-sched", "POLICY", "of the SUT's NAPI threads: other, fifo, or best for each arm (default best)"},
+		{"peer-napi", "PLACE", "of the peer: threaded or inline"},
+		{"strict", "", "refuse a mode that is not granted instead of falling back"},
+		{"require", "CONDITION", "exit 1 unless it holds, as 'xdp:auto.loss_ratio<=1e-4'; repeatable"},
+	}
+}
+
+// planValue hands a flag's text to the plan when the flags are read, so that mistakes are the plan's to name.
+type planValue struct {
+	given []string
+	typ   string
+	many  bool
+}
+
+func (v *planValue) String() string { return strings.Join(v.given, ",") }
+func (v *planValue) Type() string   { return v.typ }
+func (v *planValue) Set(s string) error {
+	if v.many {
+		v.given = append(v.given, s)
+	} else {
+		v.given = []string{s}
+	}
+	return nil
+}
+
+// addPlanFlags defines the flags of every verb that measures.
+func addPlanFlags(c *cobra.Command) {
+	for _, f := range planFlags() {
+		v := &planValue{typ: f.value, many: f.name == "require"}
+		flag := c.Flags().VarPF(v, f.name, "", f.about)
+		if f.value == "" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	c.Flags().String("plan", "", "`FILE` (YAML) with any of these settings; flags override it")
+}
+
+// readPlan makes the plan: defaults, then the file, then arguments and flags.
+func readPlan(c *cobra.Command, test string, arms []string) (compare.Plan, error) {
+	p := compare.DefaultPlan(test)
+	file, err := c.Flags().GetString("plan")
+	if err != nil {
+		return p, err
+	}
+	if file != "" {
+		if err := readPlanFile(&p, file); err != nil {
+			return p, err
+		}
+	}
+	if test != "" {
+		p.Test = test
+	}
+	if len(arms) > 0 {
+		if err := p.Set("arms", strings.Join(arms, " ")); err != nil {
+			return p, err
+		}
+	}
+	var first error
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		v, ok := f.Value.(*planValue)
+		if !ok || !f.Changed || first != nil {
+			return
+		}
+		first = p.Set(f.Name, v.String())
+	})
+	if first != nil {
+		return p, first
+	}
+	p.Complete()
+	return p, p.Validate()
+}
+
+func readPlanFile(p *compare.Plan, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fail(exitUsage, "plan file %s: there is no such file", file)
+		}
+		return fail(exitUsage, "plan file: %w", err)
+	}
+	defer f.Close()
+	if err := p.ReadPlan(f); err != nil {
+		return fmt.Errorf("plan file %s: %w", file, err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"twopath/compare"
+	"twopath/internal/agent"
+	"twopath/internal/trial"
+)
+
+// Options is a plan and all that is needed to carry it out.
+type Options struct {
+	Plan    compare.Plan // completed and validated
+	Bench   *trial.Bench
+	Argv    []string
+	Version string
+	Host    compare.Host
+	Rig     compare.Rig // kind, interfaces, driver; the rest is filled in
+	LinkBPS float64     // bit rate of the link, 0 if there is none (veth)
+	// Warnings are caveats known before the first trial.
+	Warnings []compare.Warning
+	// Single is a run of arms without a comparison.
+	Single bool
+	// Progress (optional) is called from Run's goroutine before and after each trial.
+	Progress func(Progress)
+}
+
+// Phase is what a session is doing.
+type Phase string
+
+// The phases, in order.
+const (
+	PhaseLimit Phase = "limit"
+	PhasePilot Phase = "pilot"
+	PhaseTrial Phase = "trial"
+)
+
+// Progress tells how far a session is.
+type Progress struct {
+	Phase   Phase
+	Cell    compare.Cell
+	What    string // arm, or arm and setting
+	Block   int    // from 1, of Blocks; 0 outside the blocks
+	Blocks  int
+	Done    int // trials over, of Total; both count this cell's measured trials only
+	Total   int
+	Left    time.Duration // of this cell; 0 when not known yet
+	Trial   *compare.Trial
+	Seconds float64 // that the trial's load takes
+}
+
+// CannotOffer is the error of a load beyond what the peer can send here.
+type CannotOffer struct {
+	Asked, Most float64 // frames/s
+}
+
+func (e *CannotOffer) Error() string {
+	return fmt.Sprintf("the peer cannot offer %.0f frames/s: its generator reached %.0f here; use --rate %.1fM, or --rate max with --placement sender",
+		e.Asked, e.Most, e.Most*0.9/1e6)
+}
+
+// floodSeconds is how long the limit is measured.
+const floodSeconds = 0.4
+
+// minHeadroom is how much more than the load the generator must be able to offer: at its very limit every disturbance of
+// its core would be a hole in the load.
+const minHeadroom = 1.05
+
+func (o *Options) report(p Progress) {
+	if o.Progress != nil {
+		o.Progress(p)
+	}
+}
+
+// Live is the newest live counters of the trial under way.
+func (o *Options) Live() agent.Live { return o.Bench.Live() }

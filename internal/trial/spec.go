@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"fmt"
+	"time"
+
+	"twopath/compare"
+	"twopath/internal/agent"
+	"twopath/internal/packet"
+	"twopath/internal/rig"
+)
+
+// Load is what the peer sends.
+type Load struct {
+	Flow  packet.Flow
+	Sizes []int   // bytes with FCS, cycled per frame
+	PPS   float64 // frames/s; 0 is as fast as the peer can
+	Count uint64  // frames; 0 is no limit, then Seconds must be given
+	// Seconds ends a load without a count.
+	Seconds float64
+	Faults  agent.Faults
+}
+
+// takes is how many seconds the load takes; a counted flood is taken at a rate no faster than the slowest machine seen.
+func (l Load) takes() float64 {
+	if l.Count == 0 {
+		return l.Seconds
+	}
+	pps := l.PPS
+	if pps == 0 {
+		pps = 300_000
+	}
+	return float64(l.Count) / pps
+}
+
+// Setting is what may be chosen for an arm, by the user or by pilot trials.
+type Setting struct {
+	Wait  string     // of an arm that has a choice; "" is the arm's own
+	Sched rig.Policy // of the SUT's NAPI threads; "" is other
+}
+
+func (s Setting) String() string {
+	out := ""
+	if s.Wait != "" {
+		out = "wait=" + s.Wait
+	}
+	if s.Sched != "" {
+		if out != "" {
+			out += " "
+		}
+		out += "sched=" + string(s.Sched)
+	}
+	return out
+}
+
+// Spec is one trial.
+type Spec struct {
+	Role    agent.Role      // Receive, or Drop for the limit
+	Arm     compare.ArmSpec // of Receive
+	Setting Setting
+	RunID   uint32
+	Load    Load
+	Work    compare.Work
+	Strict  bool
+	Content bool
+}
+
+func (s Spec) options() map[string]string {
+	o := map[string]string{}
+	for k, v := range s.Arm.Options {
+		o[k] = v
+	}
+	if s.Setting.Wait != "" {
+		o["wait"] = s.Setting.Wait
+	}
+	return o
+}
+
+func (s Spec) maxSize() int {
+	m := 0
+	for _, z := range s.Load.Sizes {
+		m = max(m, z)
+	}
+	return m
+}
+
+// Limits beyond which a trial says nothing about its arm. They are the same for every arm.
+const (
+	// maxGeneratorGap is the longest time a generator may stand still. Its catch-up is bounded, so a shorter one shows as
+	// lateness only.
+	maxGeneratorGap = 20 * time.Millisecond
+	// maxStallShare is the share of a trial in which the machine under a reader may stand still.
+	maxStallShare = 0.01
+	// maxRateError is how far the offered rate may be from the one asked for.
+	maxRateError = 0.01
+)
+
+// drain: how long no frame must have come, and how long is waited at most. A reader that does 5 us of work per packet needs
+// 50 ms for a full socket buffer of 8 MiB.
+const (
+	drainQuiet = 60 * time.Millisecond
+	drainLimit = 20 * time.Second
+)
+
+func rateError(pps, asked float64) string {
+	if asked == 0 {
+		return ""
+	}
+	if d := pps/asked - 1; d < -maxRateError || d > maxRateError {
+		return fmt.Sprintf("rate not offered: %.0f of %.0f frames/s (%+.1f %%)", pps, asked, 100*d)
+	}
+	return ""
+}
