@@ -177,7 +177,7 @@ func TestBindToDownDevice(t *testing.T) {
 func TestReopenByManyProcesses(t *testing.T) {
 	const child = "XSK_TEST_CHILD"
 	if os.Getenv(child) != "" {
-		s, err := Open(Options{Device: "sut0", RxRing: 64, TxRing: 64})
+		s, err := Open(Options{Device: "sut0", RxRing: 64, TxRing: 64, BindTimeout: 20 * time.Second})
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

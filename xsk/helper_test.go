@@ -95,6 +95,9 @@ func tryOpen(t testing.TB, e *nstest.End, o Options) (s *Socket, err error) {
 	if o.Device == "" {
 		o.Device = e.Name
 	}
+	if o.BindTimeout == 0 {
+		o.BindTimeout = 20 * time.Second // a queue just closed comes free late on a machine that is busy with other things
+	}
 	e.Do(t, func() { s, err = Open(o) })
 	return s, err
 }

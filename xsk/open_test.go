@@ -212,7 +212,7 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 	p := nstest.NewPair(t, nstest.Options{})
 	openAt(t, p.SUT, Options{})
 	before := len(descriptors(t))
-	for _, o := range []Options{{BindTimeout: -1}, {Queue: 7}, {Bind: ZeroCopy}} {
+	for _, o := range []Options{{BindTimeout: -1}, {BindTimeout: -1, Queue: 7}, {BindTimeout: 30 * time.Millisecond}} {
 		if s, err := tryOpen(t, p.SUT, o); err == nil {
 			s.Close()
 			t.Errorf("%+v: opened", o)

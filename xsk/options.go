@@ -91,7 +91,8 @@ type Options struct {
 	// Strict makes it an error, ErrDowngraded, to obtain less than was asked for by HugeAuto or TxBudget. All else that is refused is an error anyway.
 	Strict bool
 
-	// BindTimeout bounds the retries after EBUSY: the kernel gives up the queue of a closed socket only after a while. Default 500 ms; negative means no retry.
+	// BindTimeout bounds the retries after EBUSY: the kernel gives up the queue of a closed socket only after a while, 20 ms as a rule and over 500 ms where
+	// the kernel's own threads get no CPU. Default 2 s; negative means no retry.
 	BindTimeout time.Duration
 }
 
@@ -174,7 +175,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.BusyPollBudget = 64
 	}
 	if o.BindTimeout == 0 {
-		o.BindTimeout = 500 * time.Millisecond
+		o.BindTimeout = 2 * time.Second
 	}
 	return o, nil
 }

@@ -45,7 +45,7 @@ const (
 // another socket's ownership hides is Unknown. No program is attached and no frame is moved, but zero-copy drivers may reset the queue
 // when a socket binds. The device is looked up as by Open; lo does for all but zero-copy.
 func Probe(device string, queue int) []Finding {
-	small := Options{Device: device, Queue: queue, Bind: Copy, NoNeedWakeup: true, RxRing: 64, TxRing: 64, HugePages: HugeNever, BindTimeout: 2 * time.Second}
+	small := Options{Device: device, Queue: queue, Bind: Copy, NoNeedWakeup: true, RxRing: 64, TxRing: 64, HugePages: HugeNever, BindTimeout: 5 * time.Second}
 	with := func(change func(*Options)) error {
 		o := small
 		change(&o)
