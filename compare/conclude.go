@@ -203,11 +203,12 @@ func findArm(arms []Arm, name string) *Arm {
 	return nil
 }
 
-// addMissingArms adds an arm for each name that only trials have.
+// addMissingArms adds an arm for each name that only trials have; the warm-up
+// is in the order the arms were given.
 func addMissingArms(d *Document) {
 	for i := range d.Trials {
 		t := &d.Trials[i]
-		if findArm(d.Arms, t.Arm) != nil || (t.Kind != Measured && t.Kind != AA) {
+		if findArm(d.Arms, t.Arm) != nil || (t.Kind != Measured && t.Kind != AA && t.Kind != Warmup) {
 			continue
 		}
 		arm := Arm{Name: t.Arm}

@@ -129,7 +129,7 @@ func (r Rate) Resolve(z Size, linkBPS, limitPPS float64) (float64, error) {
 func (r Rate) String() string {
 	share := ""
 	if r.Value != 1 {
-		share = strconv.FormatFloat(r.Value*100, 'g', 12, 64) + "%"
+		share = percentText(r.Value)
 	}
 	switch r.Unit {
 	case MaxRate:
@@ -144,9 +144,18 @@ func (r Rate) String() string {
 		}
 		return share + "line"
 	case OfLimit:
-		return strconv.FormatFloat(r.Value*100, 'g', 12, 64) + "%limit"
+		return percentText(r.Value) + "limit"
 	}
 	return ""
+}
+
+// percentText is a share in percent, to 12 digits and without an exponent.
+func percentText(share float64) string {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(share*100, 'g', 12, 64), 64)
+	if err != nil {
+		v = share * 100
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64) + "%"
 }
 
 // MarshalText writes the rate as typed; empty for the zero Rate.

@@ -59,7 +59,7 @@ func (g *generator) schemaOf(t reflect.Type) object {
 	case reflect.TypeFor[Bound]():
 		return enum(NoBound, LowerBound)
 	}
-	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+	if t.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return object{"type": "string"}
 	}
 	switch t.Kind() {

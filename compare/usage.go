@@ -37,7 +37,11 @@ func (e *UsageError) Error() string {
 	return b.String()
 }
 
-// unknown is the error for a token that is not in a list.
+// Unknown is the error for a token that is not in a list, with the nearest one that is.
+func Unknown(what, token, problem string, allowed []string) *UsageError {
+	return unknown(what, token, problem, allowed)
+}
+
 func unknown(what, token, problem string, allowed []string) *UsageError {
 	return &UsageError{What: what, Token: token, Problem: problem, Allowed: allowed, Nearest: nearest(token, allowed)}
 }
