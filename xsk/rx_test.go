@@ -221,3 +221,26 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	}
 	time.Sleep(5 * time.Millisecond) // and a little more, so that too much is seen as well
 }
+
+// An address outside the UMEM on the fill ring is skipped, and no packet is lost by it. The kernel counts it on the fill ring but reports the RX ring's
+// count (xsk_getsockopt), so RxInvalidDescs stays 0 here; should a later kernel report it, 1 is right as well.
+func TestInvalidFillAddress(t *testing.T) {
+	p, s := receiver(t, nstest.Options{}, Options{RxRing: 8, FillRing: 8})
+	ps := newPacketSocket(t, p.Peer)
+	ps.send(0, 1, 60)
+	waitFor(t, "a frame", func() bool { return s.Queued() == 1 })
+	descs := make([]Desc, 1)
+	if s.Receive(descs) != 1 || s.Release([]Desc{{Addr: 1 << 40}}) != 1 {
+		t.Fatal("not received and released")
+	}
+	// 7 good frames are left, in the ring before the bad address.
+	for i := range 4 {
+		ps.send(i*5, 5, 60)
+		exactly(t, collect(t, s, 5), i*5, 5)
+	}
+	if st := stats(t, s); st.RxInvalidDescs > 1 || st.Lost() != 0 {
+		t.Errorf("statistics %+v", st)
+	} else {
+		t.Logf("rx_invalid_descs %d", st.RxInvalidDescs)
+	}
+}

@@ -8,7 +8,8 @@ import "fmt"
 type Stats struct {
 	// RxDropped counts frames dropped in copy mode for want of a free frame, or because they do not fit one (chunk - 256 B of XDP headroom - Options.Headroom).
 	RxDropped uint64
-	// RxInvalidDescs counts fill ring addresses outside the UMEM. They are skipped; no packet is lost by them alone.
+	// RxInvalidDescs is meant to count fill ring addresses outside the UMEM. Linux 6.18 skips those, losing no packet, and reports 0: it counts on the fill
+	// ring and reads the RX ring's counter.
 	RxInvalidDescs uint64
 	// TxInvalidDescs counts TX descriptors with length 0, too long, outside the UMEM or across a chunk. They are completed all the same.
 	TxInvalidDescs uint64
