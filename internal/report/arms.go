@@ -124,7 +124,7 @@ func (v *view) metrics() []metric {
 			return missing
 		}, v.errorKinds(), v.any(func(a *compare.Arm) bool { return errors(a) != nil })},
 		{"offered", "pps", of(offered, pps), "", packets || some(offered)},
-		{"received", "pps", of(received, pps), "", packets || some(received)},
+		{"received", "pps", of(received, pps), v.receivedNote(), packets || some(received)},
 		{"on the wire", "Gb/s", of(wire, gbps), "", packets || some(wire)},
 		{"lost", "", of(loss, percent), v.lossNote(), packets || some(loss)},
 		{"no loss up to", "pps", of(lower, pps), "RFC 9971 relevant lower bound", some(lower)},
@@ -180,6 +180,18 @@ func (v *view) spinNote() string {
 		return "softirq and NAPI threads included"
 	}
 	return "of that empty polls: " + strings.Join(parts, ", ")
+}
+
+// receivedNote explains a rate below what offered and lost would make it:
+// packets read out of a buffer after the last was sent count over the time that took.
+func (v *view) receivedNote() string {
+	late := v.any(func(a *compare.Arm) bool {
+		return a.OfferedPPS != nil && a.ReceivedPPS != nil && a.LossRatio != nil && *a.ReceivedPPS < *a.OfferedPPS*(1-*a.LossRatio)*0.99
+	})
+	if late {
+		return "over the time until the last one was read"
+	}
+	return ""
 }
 
 // lossNote says when loss means nothing.

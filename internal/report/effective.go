@@ -46,8 +46,11 @@ func effectiveText(a *compare.Arm) string {
 	if e.Sockets > 1 {
 		add(plural(int64(e.Sockets), "socket"))
 	}
+	// Of what has no field of its own, what was asked for; --wide has it all.
 	for _, k := range slices.Sorted(maps.Keys(e.Other)) {
-		add(k + "=" + e.Other[k])
+		if _, asked := a.Requested[k]; asked {
+			add(k + "=" + e.Other[k])
+		}
 	}
 	if asked := askedText(a); asked != "" {
 		if len(parts) == 0 {

@@ -90,7 +90,7 @@ func total(doc *compare.Document, a *compare.Arm) {
 	var seconds float64
 	for i := range doc.Trials {
 		t := &doc.Trials[i]
-		if t.Arm != a.Name {
+		if t.Arm != a.Name || t.Kind != compare.Measured {
 			continue
 		}
 		a.Trials++
@@ -149,7 +149,7 @@ func compared(doc *compare.Document, c compare.Comparison) *compare.Document {
 	}
 	if c.Trials == 0 {
 		for _, t := range doc.Trials {
-			if t.Arm == c.A || t.Arm == c.B {
+			if t.Kind == compare.Measured && (t.Arm == c.A || t.Arm == c.B) {
 				c.Trials++
 				if t.Valid {
 					c.ValidTrials++
@@ -201,6 +201,16 @@ func documents() map[string]*compare.Document {
 		bad3 := doc.Trials[14]
 		bad3.Valid, bad3.InvalidBecause = false, "the reader stalled for 48 ms while the fill ring ran empty; the machine was suspended in the middle of it, as two clocks that should agree do not"
 		doc.Trials = append(doc.Trials, bad, bad2, bad3)
+		for range 3 {
+			pilot := bad3
+			pilot.Kind, pilot.Block, pilot.Position = compare.Pilot, 0, 0
+			doc.Trials = append(doc.Trials, pilot)
+		}
+		for i := range 7 {
+			more := bad3
+			more.Block, more.InvalidBecause = 6, fmt.Sprintf("the generator stood still for %d ms", 40+i)
+			doc.Trials = append(doc.Trials, more)
+		}
 		for i := range doc.Arms {
 			a := doc.Arms[i]
 			doc.Arms[i] = compare.Arm{Name: a.Name, Engine: a.Engine, Requested: a.Requested, Effective: a.Effective, CPU: a.CPU}

@@ -294,26 +294,40 @@ func (p *page) mind(v *view) {
 	}
 }
 
-// mostInvalid is how many invalid trials the screen lists; the rest is counted.
+// mostInvalid is how many invalid trials the screen lists; the rest is counted,
+// and so are those that only prepared the run.
 const mostInvalid = 8
 
 func (p *page) invalid(doc *compare.Document) {
-	var all []*compare.Trial
+	word := "INVALID"
+	say := func(text string) {
+		p.label(word, red, text)
+		word = ""
+	}
+	listed, more := 0, 0
+	prepared := map[string]uint64{}
 	for i := range doc.Trials {
-		if !doc.Trials[i].Valid {
-			all = append(all, &doc.Trials[i])
+		t := &doc.Trials[i]
+		switch {
+		case t.Valid:
+		case p.options.Wide || counted(t) && listed < mostInvalid:
+			listed++
+			say(invalidText(t))
+		case counted(t):
+			more++
+		default:
+			prepared[string(t.Kind)]++
 		}
 	}
-	for i, t := range all {
-		if i == mostInvalid && !p.options.Wide {
-			p.label("", red, fmt.Sprintf("and %s more (--wide lists all)", thousands(int64(len(all)-i))))
-			return
-		}
-		word := ""
-		if i == 0 {
-			word = "INVALID"
-		}
-		p.label(word, red, invalidText(t))
+	if more > 0 {
+		say(fmt.Sprintf("and %s more (--wide lists all)", thousands(int64(more))))
+	}
+	var kinds []string
+	for _, k := range byCount(prepared) {
+		kinds = append(kinds, plural(int64(prepared[k]), oneLine(k)+" trial"))
+	}
+	if len(kinds) > 0 {
+		say("before the blocks: " + strings.Join(kinds, ", ") + " (--wide lists all)")
 	}
 }
 
