@@ -323,8 +323,8 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 			t.Invalidate("%s", e)
 		}
 	}
-	if numbers < r.s.Load.Count {
-		t.Invalidate("the generator ended after %d of %d frames", numbers, r.s.Load.Count)
+	if g.Sent < r.s.Load.Count {
+		t.Invalidate("the generator ended after %d of %d frames", g.Sent, r.s.Load.Count)
 	}
 	if gap := time.Duration(g.MaxGapNS); gap > maxGeneratorGap {
 		t.Invalidate("the generator stood still for %v", gap.Round(time.Microsecond))
