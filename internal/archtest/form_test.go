@@ -85,9 +85,9 @@ func undocumented(files []*goFile) []string {
 		docs[f.pkg]++
 		start := "Package " + f.ast.Name.Name + " "
 		if f.ast.Name.Name == "main" {
-			start = strings.ToUpper(path.Base(f.pkg)[:1]) + path.Base(f.pkg)[1:] + " "
+			start = "Command " + path.Base(f.pkg) + " "
 		}
-		if !strings.HasPrefix(text, start) && !(f.ast.Name.Name == "main" && strings.HasPrefix(text, path.Base(f.pkg)+" ")) {
+		if !strings.HasPrefix(text, start) {
 			faults = append(faults, f.path+": package comment does not start with "+start)
 		}
 	}
@@ -108,8 +108,8 @@ func TestPackageComments(t *testing.T) {
 		source(t, "b/x.go", "// This is b.\npackage b\n"),
 		source(t, "c/x.go", "// Package c is fine.\npackage c\n"),
 		source(t, "c/y.go", "package c\n"),
-		source(t, "cmd/d/x.go", "// Command d is not its name.\npackage main\n"),
-		source(t, "cmd/e/x.go", "// E is.\npackage main\n"),
+		source(t, "cmd/d/x.go", "// Command e is not its name.\npackage main\n"),
+		source(t, "cmd/e/x.go", "// Command e is.\npackage main\n"),
 	}
 	if got := undocumented(bad); len(got) != 3 {
 		t.Errorf("found %q, want 3 faults", got)
