@@ -26,6 +26,9 @@ func (c Caveat) String() string {
 	return c.Text + " (" + c.Flag + ")"
 }
 
+// Typed says whether Flag begins with what can be typed, rather than with advice.
+func (c Caveat) Typed() bool { return strings.HasPrefix(c.Flag, "--") }
+
 // Caveats derives from a record what holds for this run and not for a NIC, or
 // not for a fair comparison. The gravest come first.
 func Caveats(doc *compare.Document) []Caveat {

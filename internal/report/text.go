@@ -327,13 +327,15 @@ func (p *page) invalid(doc *compare.Document) {
 		kinds = append(kinds, plural(int64(prepared[k]), oneLine(k)+" trial"))
 	}
 	if len(kinds) > 0 {
-		say("before the blocks: " + strings.Join(kinds, ", ") + " (--wide lists all)")
+		say("outside the blocks: " + strings.Join(kinds, ", ") + " (--wide lists all)")
 	}
 }
 
 func invalidText(t *compare.Trial) string {
 	var where string
 	switch {
+	case !counted(t) && t.Block > 0:
+		where = fmt.Sprintf("%s trial before block %d", t.Kind, t.Block)
 	case t.Block > 0:
 		where = fmt.Sprintf("block %d position %d", t.Block, t.Position)
 	case t.Kind != "":
