@@ -88,16 +88,20 @@ func (r *trial) options(count uint64) bpf.GeneratorOptions {
 		Src: r.p.Peer.IP4, Dst: r.p.SUT.IP4, DstPort: testPort, Count: count, Rate: 200_000}
 }
 
-// generate sends with live frames; it gives the numbers used and the frames sent again on purpose.
-func (r *trial) generate(o bpf.GeneratorOptions) func() (sent, injected uint64) {
+// prepare loads a generator of live frames. The function it gives sends, and says how many numbers were used and how
+// many frames sent again on purpose.
+func (r *trial) prepare(o bpf.GeneratorOptions) func() (sent, injected uint64) {
+	var g *bpf.Generator
+	r.p.Peer.Do(r.t, func() {
+		var err error
+		if g, err = bpf.NewGenerator(o); err != nil {
+			r.t.Fatal(err)
+		}
+	})
+	r.t.Cleanup(func() { g.Close() })
 	return func() (sent, injected uint64) {
 		r.p.Peer.Do(r.t, func() {
-			pin(r.t, runtime.NumCPU()-1)
-			g, err := bpf.NewGenerator(o)
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			defer g.Close()
+			pinThread(r.t, 0, runtime.NumCPU()-1)
 			res, err := g.Run()
 			if err != nil {
 				r.t.Fatal(err)
@@ -167,15 +171,6 @@ func (r *trial) want(got measure.Result, grade compare.Grade, rows ...any) {
 				}
 			}
 		}
-	}
-}
-
-func pin(t testing.TB, cpu int) {
-	t.Helper()
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		t.Fatalf("pin to CPU %d: %v", cpu, err)
 	}
 }
 

@@ -5,7 +5,9 @@ package measure_test
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -16,13 +18,14 @@ import (
 	"twopath/internal/measure"
 	"twopath/internal/nstest"
 	"twopath/internal/packet"
+	"twopath/xsk"
 )
 
 // An skb made of a live frame owns its whole page: 8 MiB of buffer hold 1,978 datagrams of 18 B, so these take more.
 func TestForcedNone(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
 	fd := r.udp(64<<20, false)
-	got := r.run(r.generate(r.options(2000)), func() { r.readUDP(fd, true) })
+	got := r.run(r.prepare(r.options(2000)), func() { r.readUDP(fd, true) })
 	r.want(got, compare.Exact)
 	if r.in.Unique != 2000 || len(got.Blind) != 0 {
 		t.Errorf("unique %d, blind %v", r.in.Unique, got.Blind)
@@ -31,13 +34,13 @@ func TestForcedNone(t *testing.T) {
 
 func TestForcedNoPort(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
-	r.want(r.run(r.generate(r.options(1500)), func() {}), compare.Exact, "udp.no_port", 1500)
+	r.want(r.run(r.prepare(r.options(1500)), func() {}), compare.Exact, "udp.no_port", 1500)
 }
 
 func TestForcedRcvbuf(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
 	fd := r.udp(64<<10, false)
-	got := r.run(r.generate(r.options(3000)), func() { r.readUDP(fd, true) })
+	got := r.run(r.prepare(r.options(3000)), func() { r.readUDP(fd, true) })
 	if r.in.Unique == 0 || r.in.Unique == 3000 {
 		t.Errorf("unique %d: the buffer was meant to hold a part", r.in.Unique)
 	}
@@ -47,7 +50,7 @@ func TestForcedRcvbuf(t *testing.T) {
 func TestForcedQueuedUnread(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
 	fd := r.udp(64<<20, false)
-	got := r.run(r.generate(r.options(700)), func() { r.readUDP(fd, false) })
+	got := r.run(r.prepare(r.options(700)), func() { r.readUDP(fd, false) })
 	// The kernel counts InDatagrams when the test looks what is queued, which a reader that stopped would not do.
 	delete(r.in.To, "udp.InDatagrams")
 	r.want(got, compare.Exact, "udp.queued_unread", 700)
@@ -60,7 +63,7 @@ func TestForcedBadChecksum(t *testing.T) {
 		fd := r.udp(64<<20, false)
 		o := r.options(1000)
 		o.Sizes, o.Faults = []int{size}, bpf.Faults{BadUDPChecksum: 4}
-		r.want(r.run(r.generate(o), func() { r.readUDP(fd, true) }), compare.Exact, "udp.csum_bad", 250)
+		r.want(r.run(r.prepare(o), func() { r.readUDP(fd, true) }), compare.Exact, "udp.csum_bad", 250)
 		if drops := r.to["sock.drops"]; (size == 64) != (drops == 0) {
 			t.Errorf("size %d: socket drops %d", size, drops)
 		}
@@ -73,7 +76,7 @@ func TestForcedBadChecksumAndRcvbuf(t *testing.T) {
 		fd := r.udp(128<<10, false)
 		o := r.options(1000)
 		o.Sizes, o.Faults = []int{size}, bpf.Faults{BadUDPChecksum: 4}
-		got := r.run(r.generate(o), func() { r.readUDP(fd, true) })
+		got := r.run(r.prepare(o), func() { r.readUDP(fd, true) })
 		csum := int(r.in.To["udp.InCsumErrors"])
 		if csum == 0 || csum == 250 && size == 200 {
 			t.Errorf("size %d: %d of 250 bad checksums seen: long ones that find no room must hide as RcvbufErrors", size, csum)
@@ -87,7 +90,7 @@ func TestForcedDuplicatesAndSwaps(t *testing.T) {
 	fd := r.udp(64<<20, false)
 	o := r.options(2100)
 	o.Faults = bpf.Faults{Duplicate: 20, Swap: 10}
-	got := r.run(r.generate(o), func() { r.readUDP(fd, true) })
+	got := r.run(r.prepare(o), func() { r.readUDP(fd, true) })
 	r.want(got, compare.Exact)
 	tally := r.streams.Tally()
 	if r.in.Injected == 0 || tally.Duplicate != r.in.Injected || tally.Unique != r.in.Sent || tally.Reordered == 0 {
@@ -100,14 +103,14 @@ func TestForcedWrongMAC(t *testing.T) {
 	fd := r.udp(64<<20, false)
 	o := r.options(900)
 	o.Faults = bpf.Faults{WrongMAC: 3}
-	r.want(r.run(r.generate(o), func() { r.readUDP(fd, true) }), compare.Exact, "link.other_host", 300)
+	r.want(r.run(r.prepare(o), func() { r.readUDP(fd, true) }), compare.Exact, "link.other_host", 300)
 }
 
 func TestForcedWrongAddress(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
 	o := r.options(400)
 	o.Dst = netip.MustParseAddr("198.18.0.77")
-	r.want(r.run(r.generate(o), func() {}), compare.Exact, "ip.addr_error", 400)
+	r.want(r.run(r.prepare(o), func() {}), compare.Exact, "ip.addr_error", 400)
 }
 
 func TestForcedNetfilter(t *testing.T) {
@@ -115,7 +118,7 @@ func TestForcedNetfilter(t *testing.T) {
 	fd := r.udp(64<<20, false)
 	var counter func() uint64
 	r.p.SUT.Do(t, func() { counter = dropRule(t, r.p.SUT) })
-	got := r.run(r.generate(r.options(600)), func() {
+	got := r.run(r.prepare(r.options(600)), func() {
 		r.readUDP(fd, true)
 		r.to["nft.input"] = counter()
 	})
@@ -161,7 +164,7 @@ func TestForcedNoNAPI(t *testing.T) {
 	r := newTrial(t, nstest.Options{NoGRO: true}, measure.ArmUDP)
 	r.mayFail = "generator's frames"
 	fd := r.udp(64<<20, false)
-	r.want(r.run(r.generate(r.options(500)), func() { r.readUDP(fd, true) }), compare.Exact, "gen.not_sent", 500)
+	r.want(r.run(r.prepare(r.options(500)), func() { r.readUDP(fd, true) }), compare.Exact, "gen.not_sent", 500)
 }
 
 // A flood: whatever is lost where, received + witnesses = sent to the packet.
@@ -170,7 +173,7 @@ func TestForcedFlood(t *testing.T) {
 	fd := r.udp(256<<10, false)
 	o := r.options(200_000)
 	o.Rate = 0
-	got := r.run(r.generate(o), func() { r.readUDP(fd, true) })
+	got := r.run(r.prepare(o), func() { r.readUDP(fd, true) })
 	ring := int(r.in.From["ethtool.tx_queue_0_xdp_xmit_errors"])
 	r.want(got, compare.Exact, "veth.ring_full", ring, "udp.rcvbuf_full", int(r.to["sock.drops"]))
 }
@@ -181,7 +184,7 @@ func TestForcedGRO(t *testing.T) {
 	fd := r.udp(64<<10, true)
 	o := r.options(20_000)
 	o.Rate = 0
-	got := r.run(r.generate(o), func() { r.readUDP(fd, true) })
+	got := r.run(r.prepare(o), func() { r.readUDP(fd, true) })
 	ring := r.in.From["ethtool.tx_queue_0_xdp_xmit_errors"]
 	if drops := r.to["sock.drops"]; drops == 0 || drops >= got.Lost-ring {
 		t.Errorf("%d socket drops for %d lost packets: nothing was merged", drops, got.Lost-ring)
@@ -198,7 +201,7 @@ func TestForcedGRO(t *testing.T) {
 func TestForcedForeignTraffic(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
 	fd := r.udp(64<<10, false)
-	generate := r.generate(r.options(3000))
+	generate := r.prepare(r.options(3000))
 	got := r.run(func() (uint64, uint64) {
 		r.p.Peer.Do(t, func() {
 			c, err := net.ListenUDP("udp4", nil)
@@ -248,21 +251,45 @@ func TestForcedBadHeaders(t *testing.T) {
 // sendRaw sends n stamped frames of 200 B, each after change.
 func (r *trial) sendRaw(n int, change func(i int, frame []byte) []byte) {
 	r.p.Peer.Do(r.t, func() {
+		pinThread(r.t, 0, runtime.NumCPU()-1)
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		defer unix.Close(fd)
 		flow := packet.Flow{SrcMAC: r.p.Peer.MAC, DstMAC: r.p.SUT.MAC, Src: r.p.Peer.IP4, Dst: r.p.SUT.IP4, SrcPort: 10000, DstPort: testPort}
-		buf := make([]byte, 2048)
-		for i := range n {
-			frame, err := flow.Build(buf, 200, 0, packet.Stamp{Run: testRun, Number: uint64(i)})
+		frames := make([][]byte, n)
+		for i := range frames {
+			frame, err := flow.Build(make([]byte, 256), 200, 0, packet.Stamp{Run: testRun, Number: uint64(i)})
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if err := unix.Sendto(fd, change(i, frame), 0, &unix.SockaddrLinklayer{Ifindex: r.p.Peer.Index}); err != nil {
+			frames[i] = change(i, frame)
+		}
+		for _, frame := range frames {
+			if err := unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: r.p.Peer.Index}); err != nil {
 				r.t.Fatal(err)
 			}
 		}
 	})
+}
+
+// sendXSK sends n stamped frames of the sizes given, one by one.
+func (r *trial) sendXSK(s *xsk.Socket, n int, size func(i int) int) {
+	flow := packet.Flow{SrcMAC: r.p.Peer.MAC, DstMAC: r.p.SUT.MAC, Src: r.p.Peer.IP4, Dst: r.p.SUT.IP4, SrcPort: 10000, DstPort: testPort}
+	descs := make([]xsk.Desc, 1)
+	for i := range n {
+		for s.Reserve(descs) == 0 {
+			s.Complete()
+		}
+		frame, err := flow.Build(s.Buffer(descs[0]), size(i), 0, packet.Stamp{Run: testRun, Number: uint64(i)})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		descs[0].Len = uint32(len(frame))
+		s.Submit(descs)
+		if err := s.Flush(time.Second); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 }

@@ -18,7 +18,7 @@ func TestForcedXDPNone(t *testing.T) {
 	for _, mode := range []bpf.Mode{bpf.Native, bpf.Generic} {
 		r := newTrial(t, nstest.Options{}, measure.ArmXDP)
 		prog, s := r.xsk(&xsk.Options{RxRing: 4096, FillRing: 8192}, mode)
-		got := r.run(r.generate(r.options(2000)), func() { r.readXSK(prog, s, true) })
+		got := r.run(r.prepare(r.options(2000)), func() { r.readXSK(prog, s, true) })
 		r.want(got, compare.Exact)
 		if r.in.Unique != 2000 || len(got.Blind) != 0 {
 			t.Errorf("%v: unique %d, blind %v", mode, r.in.Unique, got.Blind)
@@ -32,7 +32,7 @@ func TestForcedFillRingEmpty(t *testing.T) {
 	for _, mode := range []bpf.Mode{bpf.Native, bpf.Generic} {
 		r := newTrial(t, nstest.Options{}, measure.ArmXDP)
 		prog, s := r.xsk(&xsk.Options{RxRing: 2048, FillRing: 2048, RxFrames: 64}, mode)
-		got := r.run(r.generate(r.options(1000)), func() { r.readXSK(prog, s, true) })
+		got := r.run(r.prepare(r.options(1000)), func() { r.readXSK(prog, s, true) })
 		r.want(got, compare.Exact, "xsk.fill_ring_empty", 1000-64)
 		if r.to["xsk.rx_fill_ring_empty_descs"] != 1000-64 {
 			t.Errorf("%v: %d empty descriptors", mode, r.to["xsk.rx_fill_ring_empty_descs"])
@@ -47,7 +47,7 @@ func TestForcedRxRingFull(t *testing.T) {
 	for _, mode := range []bpf.Mode{bpf.Native, bpf.Generic} {
 		r := newTrial(t, nstest.Options{}, measure.ArmXDP)
 		prog, s := r.xsk(&xsk.Options{RxRing: 64, FillRing: 2048}, mode)
-		got := r.run(r.generate(r.options(1000)), func() { r.readXSK(prog, s, false) })
+		got := r.run(r.prepare(r.options(1000)), func() { r.readXSK(prog, s, false) })
 		r.want(got, compare.Exact, "xsk.rx_ring_full", 1000-64, "xsk.queued_unread", 64)
 	}
 }
@@ -57,7 +57,7 @@ func TestForcedFrameTooLong(t *testing.T) {
 	prog, s := r.xsk(&xsk.Options{ChunkSize: 2048}, bpf.Native)
 	o := r.options(900)
 	o.Sizes = []int{64, 1700, 2504}
-	r.want(r.run(r.generate(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "xsk.frame_too_long", 300)
+	r.want(r.run(r.prepare(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "xsk.frame_too_long", 300)
 }
 
 func TestForcedFrameTooLongAndFillRingEmpty(t *testing.T) {
@@ -65,13 +65,13 @@ func TestForcedFrameTooLongAndFillRingEmpty(t *testing.T) {
 	prog, s := r.xsk(&xsk.Options{ChunkSize: 2048, RxFrames: 64}, bpf.Native)
 	o := r.options(1000)
 	o.Sizes = []int{64, 2504}
-	r.want(r.run(r.generate(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "xsk.fill_ring_empty", 436, "xsk.frame_too_long", 500)
+	r.want(r.run(r.prepare(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "xsk.fill_ring_empty", 436, "xsk.frame_too_long", 500)
 }
 
 func TestForcedNoSocket(t *testing.T) {
 	r := newTrial(t, nstest.Options{}, measure.ArmXDP)
 	prog, _ := r.xsk(nil, bpf.Native)
-	r.want(r.run(r.generate(r.options(800)), func() { r.readXSK(prog, nil, true) }), compare.Exact, "xdp.no_socket", 800)
+	r.want(r.run(r.prepare(r.options(800)), func() { r.readXSK(prog, nil, true) }), compare.Exact, "xdp.no_socket", 800)
 }
 
 func TestForcedXDPWrongMAC(t *testing.T) {
@@ -79,7 +79,7 @@ func TestForcedXDPWrongMAC(t *testing.T) {
 	prog, s := r.xsk(&xsk.Options{}, bpf.Native)
 	o := r.options(900)
 	o.Faults = bpf.Faults{WrongMAC: 3}
-	r.want(r.run(r.generate(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "link.other_host", 300)
+	r.want(r.run(r.prepare(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "link.other_host", 300)
 }
 
 func TestForcedXDPBadChecksum(t *testing.T) {
@@ -87,7 +87,7 @@ func TestForcedXDPBadChecksum(t *testing.T) {
 	prog, s := r.xsk(&xsk.Options{}, bpf.Native)
 	o := r.options(1000)
 	o.Faults = bpf.Faults{BadUDPChecksum: 4}
-	r.want(r.run(r.generate(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "reader.corrupt", 250)
+	r.want(r.run(r.prepare(o), func() { r.readXSK(prog, s, true) }), compare.Exact, "reader.corrupt", 250)
 }
 
 func TestForcedXDPFlood(t *testing.T) {
@@ -95,7 +95,7 @@ func TestForcedXDPFlood(t *testing.T) {
 	prog, s := r.xsk(&xsk.Options{RxRing: 1024, FillRing: 4096}, bpf.Native)
 	o := r.options(300_000)
 	o.Rate = 0
-	got := r.run(r.generate(o), func() { r.readXSK(prog, s, true) })
+	got := r.run(r.prepare(o), func() { r.readXSK(prog, s, true) })
 	r.want(got, compare.Exact, "veth.ring_full", int(r.in.From["ethtool.tx_queue_0_xdp_xmit_errors"]),
 		"xsk.rx_ring_full", int(r.to["xsk.rx_ring_full"]))
 }
@@ -118,7 +118,7 @@ func TestForcedPacket(t *testing.T) {
 		}
 	})
 	defer unix.Close(fd)
-	got := r.run(r.generate(r.options(2000)), func() {
+	got := r.run(r.prepare(r.options(2000)), func() {
 		r.to["packet.queued"] = 0
 		buf := make([]byte, 2048)
 		for {
