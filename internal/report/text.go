@@ -3,7 +3,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -87,88 +86,6 @@ func (p *page) head(doc *compare.Document) {
 	if doc.PeerHost != nil {
 		p.lines(hang("peer", hostText(doc.PeerHost, p.options.Wide), p.options.Width, margin))
 	}
-}
-
-// manyArms is the screen for three arms and more.
-func (p *page) manyArms(v *view) {
-	p.armsFitting(v)
-	if p.options.Wide || len(v.arms) <= 6 {
-		p.line(p.paint(bold, "effective"))
-		for i, a := range v.arms {
-			p.lines(hang("  "+letter(i), effectiveText(a), p.options.Width, 6))
-		}
-	}
-	if !v.any(has) {
-		return
-	}
-	g := &grid{page: p, noteLast: true, columns: []align{left}}
-	header := []string{""}
-	for i := range v.arms {
-		g.columns = append(g.columns, right)
-		header = append(header, letter(i))
-	}
-	g.columns = append(g.columns, left)
-	g.text(v.ledgerTitle(), bold)
-	g.row(header...)
-	for _, r := range v.ledgerRows(p.options.Wide) {
-		row := g.row(append(append([]string{"  " + r.label}, r.values...), r.note)...)
-		if r.bad {
-			row.colour(0, red)
-		}
-	}
-	if g.numbersWidth() <= p.options.Width {
-		p.lines(g.lines(0, p.options.Width))
-		return
-	}
-	p.line(p.paint(bold, v.ledgerTitle()))
-	for i, a := range v.arms {
-		p.lines(hang("  "+letter(i), armLedgerText(v, i, a), p.options.Width, 6))
-	}
-}
-
-// armsFitting prints the arms as a table, or, where it would not fit, one arm
-// after the other.
-func (p *page) armsFitting(v *view) {
-	g := armTable(p, v)
-	if g.numbersWidth() <= p.options.Width {
-		p.lines(g.lines(0, p.options.Width))
-		return
-	}
-	head := g.rows[0].cells
-	for _, row := range g.rows[1:] {
-		p.line(p.paint(bold, strings.TrimSpace(oneLine(row.cells[0]))))
-		var parts []string
-		for i := 1; i < len(row.cells); i++ {
-			parts = append(parts, head[i]+" "+row.cells[i])
-		}
-		p.lines(wrap(strings.Join(parts, ", "), p.options.Width, "    "))
-	}
-}
-
-// numbersWidth is the width of a grid without its remarks.
-func (g *grid) numbersWidth() int {
-	n := 0
-	for i, w := range g.widths() {
-		if g.noteLast && i == len(g.columns)-1 {
-			break
-		}
-		n += w + 2
-	}
-	return n - 2
-}
-
-// armLedgerText is one arm's ledger in running text.
-func armLedgerText(v *view, i int, a *compare.Arm) string {
-	if !has(a) {
-		return missing
-	}
-	parts := []string{}
-	for _, r := range v.ledgerRows(false) {
-		if r.values[i] != "" && (r.values[i] != "0" || r.label == "unexplained" || r.label == "reader") {
-			parts = append(parts, r.label+" "+r.values[i])
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // settingRows adds everything that was read back of each arm.
@@ -294,65 +211,6 @@ func (p *page) mind(v *view) {
 	}
 }
 
-// mostInvalid is how many invalid trials the screen lists; the rest is counted,
-// and so are those that only prepared the run.
-const mostInvalid = 8
-
-func (p *page) invalid(doc *compare.Document) {
-	word := "INVALID"
-	say := func(text string) {
-		p.label(word, red, text)
-		word = ""
-	}
-	listed, more := 0, 0
-	prepared := map[string]uint64{}
-	for i := range doc.Trials {
-		t := &doc.Trials[i]
-		switch {
-		case t.Valid:
-		case p.options.Wide || counted(t) && listed < mostInvalid:
-			listed++
-			say(invalidText(t))
-		case counted(t):
-			more++
-		default:
-			prepared[string(t.Kind)]++
-		}
-	}
-	if more > 0 {
-		say(fmt.Sprintf("and %s more (--wide lists all)", thousands(int64(more))))
-	}
-	var kinds []string
-	for _, k := range byCount(prepared) {
-		kinds = append(kinds, plural(int64(prepared[k]), oneLine(k)+" trial"))
-	}
-	if len(kinds) > 0 {
-		say("outside the blocks: " + strings.Join(kinds, ", ") + " (--wide lists all)")
-	}
-}
-
-func invalidText(t *compare.Trial) string {
-	var where string
-	switch {
-	case !counted(t) && t.Block > 0:
-		where = fmt.Sprintf("%s trial before block %d", t.Kind, t.Block)
-	case t.Block > 0:
-		where = fmt.Sprintf("block %d position %d", t.Block, t.Position)
-	case t.Kind != "":
-		where = string(t.Kind) + " trial"
-	default:
-		where = "trial"
-	}
-	if t.Attempt > 1 {
-		where += fmt.Sprintf(", attempt %d", t.Attempt)
-	}
-	why := t.InvalidBecause
-	if why == "" {
-		why = "no reason recorded"
-	}
-	return where + ", " + t.Arm + ": " + why
-}
-
 func (p *page) warnings(doc *compare.Document) {
 	for _, w := range doc.Warnings {
 		text := w.Text
@@ -380,37 +238,6 @@ func (p *page) saved(v *view) {
 		return
 	}
 	p.lines(p.paintFirst(dim, "SAVED", []string{line + "     " + hint}))
-}
-
-// hintWork is the application work the last line reckons with.
-const hintWork = 5000.0 // ns
-
-// workHint reckons what would be left of the gap in a program that works on
-// each packet. It holds where one core does everything, so it is only given
-// there, and only from CPU work, not from waiting.
-func (v *view) workHint() string {
-	c := v.doc.Verdict
-	if c == nil || v.doc.Rig.Placement != compare.PlaceShared || v.doc.Plan.Work != (compare.Work{}) {
-		return ""
-	}
-	if c.Word != compare.Faster && c.Word != compare.Slower {
-		return ""
-	}
-	a, b := v.arm(c.A), v.arm(c.B)
-	if a == nil || b == nil || a.CPU.WorkNsPerPacket == nil || b.CPU.WorkNsPerPacket == nil {
-		return ""
-	}
-	r := (*a.CPU.WorkNsPerPacket + hintWork) / (*b.CPU.WorkNsPerPacket + hintWork)
-	if r < 1 {
-		r = 1 / r
-	}
-	if !finite(r) {
-		return ""
-	}
-	if r < 1.05 {
-		return "your app adds 5 us? hardly a gap left (--work 5us)"
-	}
-	return "your app adds 5 us? about " + trimZeros(fixed(r, 1)) + " x (--work 5us)"
 }
 
 // trialGrid lists every trial, for --wide.
