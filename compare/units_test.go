@@ -252,3 +252,18 @@ func FuzzUnits(f *testing.F) {
 		}
 	})
 }
+
+func TestCycleHoldsTheMix(t *testing.T) {
+	if c := (Size{Bytes: 128}).Cycle(); len(c) != 1 || c[0] != 128 {
+		t.Errorf("one size: %v", c)
+	}
+	c := (Size{IMIX: true}).Cycle()
+	times, sum := map[int]int{}, 0
+	for _, bytes := range c {
+		times[bytes]++
+		sum += bytes
+	}
+	if len(c) != 16 || times[64] != 9 || times[594] != 5 || times[1518] != 2 || !near(float64(sum)/16, (Size{IMIX: true}).FrameBytes()) {
+		t.Errorf("the mix: %v", c)
+	}
+}
