@@ -50,10 +50,11 @@ func TestFaults(t *testing.T) {
 				eventually(t, "all frames seen", func() bool {
 					reasons, _, err := s.Counters()
 					foreign = reasons[c.foreign]
-					return err == nil && foreign+reasons["counted"] == count
+					return err == nil && foreign+reasons["counted"] >= count
 				})
 				got := sinkStats(t, s)
-				if want := got.Received + foreign; want != count {
+				// To other MACs the kernel itself may have sent some (multicast listener reports).
+				if all := got.Received + foreign; all < count || all > count && c.foreign != "foreign_mac" {
 					t.Errorf("received %d and passed %d, want %d", got.Received, foreign, count)
 				}
 				got = SinkStats{Unique: got.Unique, Duplicate: got.Duplicate, Reordered: got.Reordered, Gaps: got.Gaps,

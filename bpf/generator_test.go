@@ -166,6 +166,7 @@ func TestGeneratorStop(t *testing.T) {
 			o := pairOptions(p, frame4())
 			o.Rate = rate
 			var stopped time.Time
+			var after uint64
 			res := generate(t, p, o, func(g *Generator) {
 				time.Sleep(150 * time.Millisecond)
 				if s := g.State(); s.Sent == 0 || s.Done {
@@ -174,6 +175,8 @@ func TestGeneratorStop(t *testing.T) {
 				stopped = time.Now()
 				g.Stop()
 				g.Stop()
+				time.Sleep(time.Millisecond)
+				after = g.State().Sent
 			})
 			took := time.Since(stopped)
 			t.Logf("returned %s after Stop", took)
@@ -181,6 +184,9 @@ func TestGeneratorStop(t *testing.T) {
 				t.Errorf("returned %s after Stop", took)
 			}
 			frames, errs := xmit(t, p)
+			if res.Sent > after+1 { // one may have been under way
+				t.Errorf("sent %d, of these %d long after Stop", res.Sent, res.Sent-after)
+			}
 			if !res.Stopped || res.Done || res.Sent != frames+errs {
 				t.Errorf("result %+v, device sent %d and overflowed %d", res, frames, errs)
 			}
