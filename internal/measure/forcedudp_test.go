@@ -293,3 +293,21 @@ func (r *trial) sendXSK(s *xsk.Socket, n int, size func(i int) int) {
 		}
 	}
 }
+
+func TestForcedIPv6(t *testing.T) {
+	for _, c := range []struct {
+		dst netip.Addr
+		row string
+	}{
+		{netip.Addr{}, "udp.no_port"},
+		{netip.MustParseAddr("2001:2::77"), "ip.addr_error"},
+	} {
+		r := newTrial(t, nstest.Options{}, measure.ArmUDP)
+		o := r.options(400)
+		o.Src, o.Dst = r.p.Peer.IP6, r.p.SUT.IP6
+		if c.dst.IsValid() {
+			o.Dst = c.dst
+		}
+		r.want(r.run(r.prepare(o), func() {}), compare.Exact, c.row, 400)
+	}
+}
