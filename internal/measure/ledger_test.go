@@ -224,6 +224,21 @@ func checkAccount(t *testing.T, in Input, r Result) {
 	}
 }
 
+// The grade in the documentation follows from the witness's trust.
+func TestDocumentedGrades(t *testing.T) {
+	for _, s := range ledgerRows() {
+		in := live(s.arms&-s.arms, 10, 5)
+		in.Sender = s.senders & -s.senders
+		want := gradeExact
+		if s.claim(&in).trust != own {
+			want = gradeShared
+		}
+		if got := s.doc.Grade; got != want && !(got == gradeMerged && want == gradeExact) {
+			t.Errorf("%s: grade %q, want %q", s.doc.ID, got, want)
+		}
+	}
+}
+
 func TestLedgerWithoutLoss(t *testing.T) {
 	in := live(ArmUDP, 1000, 1000)
 	in.To["reader.received"], in.To["udp.InDatagrams"] = 1000, 1000

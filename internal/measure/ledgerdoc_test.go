@@ -49,8 +49,9 @@ without packets are left out of a record.
 
 **How rows get their packets.** Each row has one witness, a counter read before the first and after the last packet.
 Witnesses that count only this run's packets (its sockets, rings and programs) claim first, in path order. Witnesses
-that count a whole namespace, device or host claim from what is left, in path order too, and last ` + "`link.rx_dropped` and\n`xdp.not_ours`" + `, which move on any live link; so other traffic can never take loss away from a witness that knows better. A claim is cut to the loss that is left: no row and no
-remainder is ever negative. When witnesses exceed the loss, a cross-check in the record fails and says by how much.
+that count a whole namespace, device or host claim from what is left, in path order too, and last ` + "`link.rx_dropped` and\n`xdp.not_ours`" + `, which move on any live link; so other traffic can never take loss away from a witness that knows
+better. A claim is cut to the loss that is left: no row and no remainder is ever negative. When witnesses exceed the
+loss, a cross-check in the record fails and says by how much.
 
 **Grades.** ` + "`exact`" + `: the witness counts single packets, only this run's, and was not cut. ` + "`bounded`" + `: it counts other traffic
 too, or merged packets, or was cut. A witness that counts other traffic is still graded exact when the whole account

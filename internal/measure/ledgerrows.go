@@ -79,7 +79,7 @@ func ledgerRows() []rowSpec {
 			"receiver: rtnl rx_dropped without what other rows hold (ring full, failed redirects)", gradeShared,
 			"a protocol nobody handles, or a reason only the driver knows: see ethtool -S"},
 			armsAll &^ ArmNoSocket, sendAll, claimRxDropped},
-		{Row{"veth.rx_drop", "veth took it from the ring and could not make a packet of it", "receiver: ethtool rx_queue_N_drops", gradeExact,
+		{Row{"veth.rx_drop", "veth took it from the ring and could not make a packet of it", "receiver: ethtool rx_queue_N_drops", gradeShared,
 			"no memory, or an XDP program failed"},
 			armsAll &^ (ArmXDP | ArmSink), sendAll, claimVethDrop},
 		{Row{"xdp.no_socket", "it came on a queue where no AF_XDP socket was bound", "receiver: redirect program, reason no_socket", gradeExact,
