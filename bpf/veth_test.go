@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"twopath/internal/nstest"
@@ -195,6 +196,12 @@ func newUDPReader(t *testing.T, e *nstest.End, v6 bool, n int, gro bool) *udpRea
 	t.Helper()
 	r := &udpReader{done: make(chan struct{})}
 	e.Do(t, func() {
+		// The kernel makes an IPv6 address its own in a work queue (addrconf_dad_work); until then it drops what comes for
+		// it as InAddrErrors.
+		eventually(t, "the IPv6 address is the end's own", func() bool {
+			routes, err := netlink.RouteGet(e.IP6.AsSlice())
+			return !v6 || err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL
+		})
 		family, addr := unix.AF_INET, unix.Sockaddr(&unix.SockaddrInet4{Port: 9000})
 		if v6 {
 			family, addr = unix.AF_INET6, &unix.SockaddrInet6{Port: 9000}
