@@ -28,6 +28,7 @@ type device struct {
 	Promisc    bool              `json:"promisc"`
 	GRO        *bool             `json:"gro"`      // nil when unknown
 	Threaded   string            `json:"threaded"` // threaded NAPI, "" when unknown
+	RPS        map[string]string `json:"rps"`      // CPU mask by receive queue
 	Addresses  []address         `json:"addresses"`
 	Routes     []route           `json:"routes"`
 	Neighbours []neighbour       `json:"neighbours"`
@@ -71,6 +72,11 @@ func (d device) check() error {
 	if d.Namespace != "" && !validNamespace(d.Namespace) {
 		return fmt.Errorf("device %s: namespace %q", d.Name, d.Namespace)
 	}
+	for q := range d.RPS {
+		if !validNamespace(q) {
+			return fmt.Errorf("device %s: queue %q", d.Name, q)
+		}
+	}
 	for k := range d.Sysctls {
 		if !filepath.IsLocal(k) {
 			return fmt.Errorf("device %s: sysctl %q", d.Name, k)
@@ -92,7 +98,7 @@ func snapshot(l netlink.Link) (device, error) {
 	if d.Home, err = identify(ns); err != nil {
 		return d, err
 	}
-	d.GRO = readGRO(a.Name)
+	d.GRO, d.RPS = readGRO(a.Name), rpsMasks(a.Name)
 	if v, err := readNetSysfs(a.Name, "threaded"); err == nil {
 		d.Threaded = v
 	}

@@ -205,6 +205,9 @@ func readNAPI(name string, ifindex int) ([]NAPIThread, error) {
 			t.Queue = q
 		}
 		if t.PID != 0 {
+			if err := isNAPIThread(t.PID); err != nil {
+				return nil, err
+			}
 			if t.CPUs, err = affinity(t.PID); err != nil {
 				return nil, err
 			}
@@ -215,6 +218,17 @@ func readNAPI(name string, ifindex int) ([]NAPIThread, error) {
 		threads = append(threads, t)
 	}
 	return threads, nil
+}
+
+// isNAPIThread guards against pinning a stranger: the kernel tells a thread's id as the first PID namespace numbers it,
+// and in a container that may be nobody, or somebody else.
+func isNAPIThread(pid int) error {
+	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err == nil && strings.HasPrefix(string(comm), "napi/") {
+		return nil
+	}
+	return &Refusal{ID: "pid-namespace", What: fmt.Sprintf("NAPI thread %d is not to be seen from here: this process is in a PID namespace of its own", pid),
+		Cure: "run it outside, or the container with the host's PIDs (docker run --pid=host); --placement sender does without threads", Err: err}
 }
 
 // byQueue keeps the instances that serve a receive queue, in order. A driver that does not name its queues (veth) makes
@@ -252,16 +266,8 @@ func procNAPIs(name string) ([]napiEntry, error) {
 			out = append(out, napiEntry{id: id, pid: pid})
 		}
 	}
-	queues := 0
-	if f, err := netSysfs(name, "queues", unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
-		names, _ := f.Readdirnames(-1)
-		f.Close()
-		for _, n := range names {
-			if strings.HasPrefix(n, "rx-") {
-				queues++
-			}
-		}
-	}
+	rx, _ := rxQueues(name)
+	queues := len(rx)
 	if queues > 0 && len(out) > queues {
 		return nil, fmt.Errorf("%d threads are named napi/%s-*, but the device has %d queues: another namespace has one of this name",
 			len(out), name, queues)

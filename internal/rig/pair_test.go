@@ -108,6 +108,9 @@ func TestPairIsUsedAndGivenBack(t *testing.T) {
 	if err := r.SUT.SetNAPI(NAPIOptions{Threaded: true, CPUs: []int{0}}); err != nil {
 		t.Error(err)
 	}
+	if err := r.SUT.SetRPS([]int{1}); err != nil {
+		t.Error(err)
+	}
 	var ref *Refusal
 	if _, err := NewPair(PairOptions{IF: "nic0", PeerIF: "nic1"}); !errors.As(err, &ref) || ref.ID != "other-namespace" {
 		t.Errorf("second pair of the same ports: %v, want other-namespace", err)
@@ -345,6 +348,32 @@ func TestHalfWrittenJournalsAreCleared(t *testing.T) {
 	}
 	if got, err := Recover(""); err != nil || len(got) != 0 {
 		t.Errorf("Recover: %v, %v", got, err)
+	}
+	nothingLeft(t)
+}
+
+func TestStraysAreReported(t *testing.T) {
+	nstest.Root(t)
+	ns, err := newNamed(SUTNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	got, err := Strays("")
+	if err != nil || len(got) != 1 || !strings.Contains(got[0].What, SUTNamespace) || got[0].Cure == "" {
+		t.Errorf("got %+v, %v, want the namespace", got, err)
+	}
+	if err := removeNamed(SUTNamespace); err != nil {
+		t.Error(err)
+	}
+	if _, err := Up(UpOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Strays(""); err != nil || len(got) != 0 {
+		t.Errorf("what rig up made is said to be stray: %+v, %v", got, err)
+	}
+	if _, err := Down(""); err != nil {
+		t.Error(err)
 	}
 	nothingLeft(t)
 }

@@ -146,7 +146,7 @@ func (d device) applyNAPI() error {
 	if now := readGRO(d.Name); now != nil && d.GRO != nil && *now != *d.GRO {
 		errs = append(errs, setGRO(d.Name, *d.GRO))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, restoreRPS(d.Name, d.RPS))...)
 }
 
 // removeOurs takes away the test addresses and neighbours that were not there before (a device used in place).
