@@ -80,7 +80,7 @@ func explain(o link.XDPOptions, mode Mode, err error) error {
 	e := &AttachError{IfIndex: o.Interface, Mode: mode, Err: err}
 	dev, devErr := net.InterfaceByIndex(o.Interface)
 	if devErr != nil {
-		e.Err = errors.Join(err, devErr)
+		e.Err = fmt.Errorf("%w (%w)", err, devErr)
 		return e
 	}
 	e.Name = dev.Name

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"twopath/internal/nstest"
@@ -98,6 +100,35 @@ func TestAttachNeverReplaces(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A program attached the old way, by netlink, is as safe.
+func TestAttachNeverReplacesNetlink(t *testing.T) {
+	p := nstest.NewPair(t, nstest.Options{})
+	a, b := newTestPass(t, false), newTestPass(t, false)
+	p.SUT.Do(t, func() {
+		l, err := netlink.LinkByName(p.SUT.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := netlink.LinkSetXdpFdWithFlags(l, a.Program().FD(), int(link.XDPDriverMode)); err != nil {
+			t.Fatal(err)
+		}
+		before, err := Attached(p.SUT.Index)
+		if err != nil || len(before) != 1 {
+			t.Fatalf("attached %v, %v", before, err)
+		}
+		for _, mode := range []Mode{Native, Generic} {
+			_, err = Attach(b.Program(), p.SUT.Index, mode)
+			var foreign *ForeignProgramError
+			if !errors.As(err, &foreign) || foreign.ProgID != before[0].ProgID {
+				t.Errorf("%s: %v", mode, err)
+			}
+		}
+		if after, err := Attached(p.SUT.Index); err != nil || len(after) != 1 || after[0] != before[0] {
+			t.Errorf("attached now: %v, %v, before %v", after, err, before)
+		}
+	})
 }
 
 func TestAttachMTU(t *testing.T) {

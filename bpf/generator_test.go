@@ -7,8 +7,12 @@ import (
 	"errors"
 	"math"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"twopath/internal/nstest"
 )
@@ -283,5 +287,70 @@ func TestGeneratorManyCalls(t *testing.T) {
 			}
 			eventually(t, "sink has each once", func() bool { st, _ := s.Stats(); return st.Unique == frames && st.Received == frames })
 		})
+	}
+}
+
+// Neither the garbage collector nor signals to the process end a system call early or hold the collector up.
+func TestGeneratorUndisturbed(t *testing.T) {
+	p := nstest.NewPair(t, nstest.Options{})
+	o := pairOptions(p, frame4())
+	o.Count, o.Rate = 20_000, 50_000
+	collected := 0
+	res := generate(t, p, o, func(g *Generator) {
+		for !g.State().Done {
+			runtime.GC()
+			collected++
+			for _, sig := range []unix.Signal{unix.SIGURG, unix.SIGWINCH, unix.SIGCHLD} {
+				if err := unix.Kill(os.Getpid(), sig); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	frames, errs := xmit(t, p)
+	if res.Sent != o.Count || frames+errs != o.Count || res.Runs != 1 {
+		t.Errorf("result %+v, device sent %d and overflowed %d", res, frames, errs)
+	}
+	if collected < 3 {
+		t.Errorf("only %d garbage collections in %s", collected, time.Duration(res.End-res.Start))
+	}
+}
+
+// Two cores are two streams, each complete.
+func TestGeneratorStreams(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two CPUs")
+	}
+	const count = 10_000
+	p := nstest.NewPair(t, nstest.Options{Queues: 2})
+	s := newTestSink(t, frame4(), SinkOptions{Streams: 2, VerifyUDP: true})
+	attachSUT(t, p, s)
+	var wg sync.WaitGroup
+	for cpu := range 2 {
+		wg.Go(func() {
+			p.Peer.Do(t, func() {
+				pin(t, cpu)
+				o := pairOptions(p, frame4())
+				o.Stream, o.Count, o.Rate = uint8(cpu), count, 25_000
+				g, err := NewGenerator(o)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer g.Close()
+				if res, err := g.Run(); err != nil || res.Sent != count {
+					t.Errorf("stream %d: %+v, %v", cpu, res, err)
+				}
+			})
+		})
+	}
+	wg.Wait()
+	frames, errs := xmit(t, p)
+	if frames+errs != 2*count {
+		t.Errorf("device sent %d and overflowed %d", frames, errs)
+	}
+	eventually(t, "all frames counted", func() bool { st, err := s.Stats(); return err == nil && st.Received == frames })
+	if st := sinkStats(t, s); st.Unique != frames || st.Reordered != 0 {
+		t.Errorf("sink %+v", st)
 	}
 }

@@ -14,10 +14,10 @@ const streamWords = 32768
 // SinkOptions shapes a sink program.
 type SinkOptions struct {
 	Match     FlowMatch
-	Frags     bool
+	Frags     bool // accept frames of several buffers; of these only the first buffer's content is checked
 	Flows     int  // flow counters, by (source port - Match.SrcPort) mod Flows, 1..65536; 0 means 1024
 	Streams   int  // sending cores to follow, 1..256; 256 KiB each; 0 means 1
-	VerifyUDP bool // check UDP checksums; not for frames the kernel sent over veth, it leaves theirs to a device
+	VerifyUDP bool // check UDP checksums; not for frames the kernel sent over veth, it leaves theirs to a device. Not with Frags
 }
 
 // Sink is an XDP program that receives the run's frames without a reader: counts, checks and drops each.
@@ -53,6 +53,9 @@ func NewSink(o SinkOptions) (*Sink, error) {
 	}
 	if o.Match.AnyRun {
 		return nil, fmt.Errorf("sink: Match.AnyRun: frames without the run's stamp cannot be checked")
+	}
+	if o.VerifyUDP && o.Frags {
+		return nil, fmt.Errorf("sink: VerifyUDP with Frags: a checksum over several buffers is not computed")
 	}
 	if o.Flows == 0 {
 		o.Flows = 1024

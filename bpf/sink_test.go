@@ -215,10 +215,11 @@ func TestSinkStreams(t *testing.T) {
 
 func TestSinkRefusals(t *testing.T) {
 	for name, change := range map[string]func(*SinkOptions){
-		"any run":     func(o *SinkOptions) { o.Match.AnyRun = true },
-		"flows":       func(o *SinkOptions) { o.Flows = 65537 },
-		"streams":     func(o *SinkOptions) { o.Streams = 257 },
-		"empty match": func(o *SinkOptions) { o.Match = FlowMatch{} },
+		"any run":          func(o *SinkOptions) { o.Match.AnyRun = true },
+		"flows":            func(o *SinkOptions) { o.Flows = 65537 },
+		"streams":          func(o *SinkOptions) { o.Streams = 257 },
+		"frags and verify": func(o *SinkOptions) { o.Frags, o.VerifyUDP = true, true },
+		"empty match":      func(o *SinkOptions) { o.Match = FlowMatch{} },
 	} {
 		o := SinkOptions{Match: frame4().match()}
 		change(&o)

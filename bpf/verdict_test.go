@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"encoding/binary"
+	"errors"
 	"maps"
 	"net"
 	"net/netip"
@@ -262,6 +263,49 @@ func TestRedirectByQueue(t *testing.T) {
 	}
 	if err := r.ClearSocket(1); err != nil {
 		t.Errorf("clearing an empty slot: %v", err)
+	}
+}
+
+// A frame of several buffers is judged by its headers like any other, and only a program that asked for such frames can be attached for
+// them.
+func TestVerdictOnFrags(t *testing.T) {
+	const jumbo = 9000
+	p := nstest.NewPair(t, nstest.Options{MTU: jumbo})
+	f := frame4()
+	f.payload = 6000
+	frame := f.build()
+	sink := newTestSink(t, f, SinkOptions{Frags: true})
+	if got := runOnce(t, sink, frame); got != xdpDrop {
+		t.Errorf("sink: verdict %d", got)
+	}
+	if st := sinkStats(t, sink); st.Unique != 1 || st.LengthMax != uint64(len(frame)) {
+		t.Errorf("sink: %+v", st)
+	}
+	for _, frags := range []bool{true, false} {
+		r, err := NewRedirect(RedirectOptions{Match: f.match(), Frags: frags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := r.SetSocket(0, xskSocket(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := runOnce(t, r, frame); got != xdpRedirect {
+			t.Errorf("redirect: verdict %d", got)
+		}
+		p.SUT.Do(t, func() {
+			l, err := Attach(r.Program(), p.SUT.Index, Native)
+			var mtu *MTUError
+			switch {
+			case frags && err != nil:
+				t.Errorf("redirect with frags at MTU %d: %v", jumbo, err)
+			case !frags && !errors.As(err, &mtu):
+				t.Errorf("redirect without frags at MTU %d: %v, want an MTU error", jumbo, err)
+			}
+			if err == nil {
+				l.Close()
+			}
+		})
 	}
 }
 
