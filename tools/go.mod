@@ -1,3 +1,4 @@
+// Build tools, in a module of their own so that the main go.mod needs no tool line. Used by go generate ./bpf.
 module twopath/tools
 
 go 1.26.0
