@@ -224,6 +224,22 @@ func TestLinkHoldsProgram(t *testing.T) {
 	})
 }
 
+func TestDescribe(t *testing.T) {
+	prog := newTestPass(t, false)
+	info, err := prog.Program().Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := info.ID()
+	d := Describe(uint32(id))
+	if d.Name != "pass" || d.Tag != info.Tag || len(d.Owner) != 1 || d.Owner[0].PID != os.Getpid() {
+		t.Errorf("described as %+v", d)
+	}
+	if s := d.String(); !strings.Contains(s, d.Owner[0].Comm) {
+		t.Errorf("text %q", s)
+	}
+}
+
 func TestProbes(t *testing.T) {
 	probes := map[string]func() error{"XDP": ProbeXDP, "XSKMap": ProbeXSKMap, "Frags": ProbeFrags, "BTF": ProbeBTF,
 		"XDPLink": ProbeXDPLink, "LiveFrames": ProbeLiveFrames}
