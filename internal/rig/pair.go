@@ -85,7 +85,7 @@ func (o PairOptions) inspect(j *journal) error {
 	}
 	return onThread(func() error {
 		for i, name := range []string{o.IF, o.PeerIF} {
-			l, err := usable(name, o.Protect)
+			l, err := usable(name, o.Protect, true)
 			if err != nil {
 				return err
 			}

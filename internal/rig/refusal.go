@@ -15,6 +15,7 @@ type Refusal struct {
 	Cure  string // the next thing to type or do
 	Usage bool   // the request is wrong (exit code 2); otherwise this machine is (exit code 3)
 	Err   error  // the kernel's own word, or nil
+	XDP   uint32 // with ID "xdp-attached": the program's id
 }
 
 func (r *Refusal) Error() string {

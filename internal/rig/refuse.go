@@ -16,8 +16,9 @@ import (
 )
 
 // usable finds a device by name or alternative name in the calling thread's namespace and refuses those that can not or
-// must not be measured with. protect lists addresses the host has to stay in touch with (the ssh client's).
-func usable(name string, protect []netip.Addr) (netlink.Link, error) {
+// must not be measured with. protect lists addresses the host has to stay in touch with (the ssh client's); moved says
+// that it is to go into another namespace, and lose what that loses.
+func usable(name string, protect []netip.Addr, moved bool) (netlink.Link, error) {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
 		return nil, missing(name)
@@ -25,8 +26,13 @@ func usable(name string, protect []netip.Addr) (netlink.Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find device %s: %w", name, err)
 	}
-	for _, check := range []func(netlink.Link) error{wrongKind, noWireless, isUp, noForeignXDP, onlyDefaultQdisc, noDefaultRoute} {
+	for _, check := range []func(netlink.Link) error{wrongKind, noWireless, isUp, noForeignXDP, noDefaultRoute} {
 		if err := check(l); err != nil {
+			return nil, err
+		}
+	}
+	if moved {
+		if err := onlyDefaultQdisc(l); err != nil {
 			return nil, err
 		}
 	}
@@ -37,7 +43,7 @@ func usable(name string, protect []netip.Addr) (netlink.Link, error) {
 // nothing, and needs no privileges to refuse.
 func Usable(name string, protect []netip.Addr) error {
 	return onThread(func() error {
-		_, err := usable(name, protect)
+		_, err := usable(name, protect, false)
 		return err
 	})
 }
@@ -127,12 +133,12 @@ func noForeignXDP(l netlink.Link) error {
 	}
 	// XDP_ATTACHED_* of include/uapi/linux/if_link.h.
 	mode := map[uint32]string{1: "native", 2: "generic", 3: "offloaded", 4: "several modes"}[x.AttachMode]
-	return &Refusal{ID: "xdp-attached", What: fmt.Sprintf("%s has an XDP program already (id %d, %s)", l.Attrs().Name, x.ProgId, mode),
+	return &Refusal{ID: "xdp-attached", XDP: x.ProgId, What: fmt.Sprintf("%s has an XDP program already (id %d, %s)", l.Attrs().Name, x.ProgId, mode),
 		Cure: fmt.Sprintf("see whose it is (bpftool prog show id %d); if nobody needs it: ip link set %s xdp off", x.ProgId, l.Attrs().Name)}
 }
 
-// onlyDefaultQdisc refuses a port with traffic control set by hand: it would shape the kernel engine only, and moving a
-// device between namespaces throws it away.
+// onlyDefaultQdisc refuses to move a port with traffic control set by hand, which moving throws away. (Where it stays it
+// acts on the kernel engine only, which is worth a warning: the doctor's nic.qdisc.)
 func onlyDefaultQdisc(l netlink.Link) error {
 	qdiscs, err := netlink.QdiscList(l)
 	if err != nil {
@@ -140,9 +146,9 @@ func onlyDefaultQdisc(l netlink.Link) error {
 	}
 	for _, q := range qdiscs {
 		switch q.Type() {
-		case "noqueue", "mq", "pfifo_fast", "fq_codel", "fq", "cake", "noop":
+		case "noqueue", "mq", "pfifo_fast", "fq_codel", "fq", "noop":
 		default:
-			return &Refusal{ID: "qdisc", What: fmt.Sprintf("%s has a %s qdisc: it acts on the kernel engine only and would be lost", l.Attrs().Name, q.Type()),
+			return &Refusal{ID: "qdisc", What: fmt.Sprintf("%s has a %s qdisc, which would be lost when the port is moved", l.Attrs().Name, q.Type()),
 				Cure: fmt.Sprintf("remove it (tc qdisc del dev %s %s)", l.Attrs().Name, qdiscPlace(q))}
 		}
 	}

@@ -85,11 +85,21 @@ func TestRefusals(t *testing.T) {
 	refused(t, "nic0", "enslaved", false)
 	ip(t, "link", "set", "nic0", "nomaster")
 
+	moving := func(id string) { // where it is, it may be used
+		t.Helper()
+		if _, err := NewPair(PairOptions{IF: "nic0", PeerIF: "nic1"}); !errors.As(err, &r) || r.ID != id || r.Usage {
+			t.Errorf("pair: %v, want refusal %s", err, id)
+		}
+		if err := Usable("nic0", nil); err != nil {
+			t.Errorf("in place: %v", err)
+		}
+		nothingLeft(t)
+	}
 	tc(t, "qdisc", "add", "dev", "nic0", "root", "tbf", "rate", "100mbit", "burst", "10k", "limit", "10k")
-	refused(t, "nic0", "qdisc", false)
+	moving("qdisc")
 	tc(t, "qdisc", "del", "dev", "nic0", "root")
 	tc(t, "qdisc", "add", "dev", "nic0", "clsact")
-	refused(t, "nic0", "qdisc", false)
+	moving("qdisc")
 	tc(t, "qdisc", "del", "dev", "nic0", "clsact")
 
 	ns, err := newNamed("elsewhere")
@@ -123,17 +133,23 @@ func TestForeignXDPIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer prog.Close()
-	l, err := netlink.LinkByName("nic0")
+	info, err := prog.Info()
 	if err != nil {
 		t.Fatal(err)
+	}
+	programID, ok := info.ID()
+	id := uint32(programID)
+	l, err := netlink.LinkByName("nic0")
+	if err != nil || !ok {
+		t.Fatal(err, ok)
 	}
 	for mode, flag := range map[string]link.XDPAttachFlags{"native": link.XDPDriverMode, "generic": link.XDPGenericMode} {
 		x, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: l.Attrs().Index, Flags: flag})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := refused(t, "nic0", "xdp-attached", false); !strings.Contains(r.What, mode) {
-			t.Errorf("%q does not say %s", r.What, mode)
+		if r := refused(t, "nic0", "xdp-attached", false); !strings.Contains(r.What, mode) || r.XDP != id {
+			t.Errorf("%q, program %d: want it to say %s, and program %d", r.What, r.XDP, mode, id)
 		}
 		x.Close()
 	}

@@ -45,7 +45,7 @@ func NewRemote(o RemoteOptions) (_ *Rig, err error) {
 	}
 	var ns *os.File
 	err = onThread(func() error {
-		l, err := usable(o.IF, o.Protect)
+		l, err := usable(o.IF, o.Protect, false)
 		if err != nil {
 			return err
 		}
