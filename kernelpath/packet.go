@@ -191,11 +191,14 @@ func (r *Packet) blockAt(i int) []byte {
 	return r.ring[i*n : (i+1)*n : (i+1)*n]
 }
 
-// Receive waits for frames at most the timeout and lends up to len(b) of them, until Release. 0, nil means that nothing
+// Receive waits for frames at most the timeout and lends up to len(b) of them, until Release or the next Receive. 0, nil means that nothing
 // came, or that a signal or Wake ended the wait. A frame waits for its block to fill up, or for Ring.Retire.
 func (r *Packet) Receive(b [][]byte) (int, error) {
 	if r.closed {
 		return 0, ErrClosed
+	}
+	if err := r.Release(); err != nil { // of a caller who forgot, or the walk would stop at this block for ever
+		return 0, err
 	}
 	if !r.open {
 		ok, err := r.advance()
