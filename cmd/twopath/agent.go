@@ -39,7 +39,7 @@ func (a *app) agentCommand() *cobra.Command {
 			// A collection would stop the readers for longer than their rings last.
 			debug.SetGCPercent(-1)
 			debug.SetMemoryLimit(agentMemory)
-			return agent.Serve(context.Background(), stdio{a.stdin, a.stdout}, agent.ServeOptions{Version: programVersion(), Factory: engine.New})
+			return agent.Serve(context.Background(), stdio{a.stdin, a.stdout}, agent.ServeOptions{Version: programVersion(), Factory: engine.New, Place: place})
 		},
 	}
 }

@@ -76,8 +76,8 @@ Without --nic everything happens on a veth cable between two network namespaces 
 	root.AddCommand(a.demoCommand(), a.compareCommand(), a.runCommand(), a.rigCommand(), a.doctorCommand(), a.reportCommand(), a.diffCommand(),
 		a.agentCommand(), a.schemaCommand(), a.versionCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [verb]", Short: "Help about a verb", RunE: func(c *cobra.Command, args []string) error {
-		target, _, err := root.Find(args)
-		if err != nil || target == nil {
+		target, rest, err := root.Find(args)
+		if err != nil || target == nil || len(rest) > 0 {
 			return a.unknownVerb(root, strings.Join(args, " "))
 		}
 		return target.Help()

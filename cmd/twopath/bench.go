@@ -22,6 +22,7 @@ import (
 // setup is a rig that is ready to measure, and what the record says of it.
 type setup struct {
 	bench    *trial.Bench
+	far      *far // nil when both sides are on this host
 	host     compare.Host
 	rig      compare.Rig
 	linkBPS  float64
@@ -37,8 +38,14 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	if err != nil {
 		return nil, err
 	}
+	peerHost := ""
+	if p.NIC != "" {
+		if peerHost, _, err = splitPeer(p.Peer); err != nil {
+			return nil, err
+		}
+	}
 	plan, err := rig.PlanCPUs(rig.PlanOptions{CPUs: allowed, Queues: p.Queues, Placement: rig.Placement(p.Placement), SUT: append(p.CPUs["sut"], p.CPUs["napi"]...),
-		Peer: append(p.CPUs["peer"], p.CPUs["other"]...)})
+		Peer: append(p.CPUs["peer"], p.CPUs["other"]...), OneSided: peerHost != ""})
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +54,14 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		return nil, fmt.Errorf("find this program's file: %w", err)
 	}
 	s := &setup{host: hostFacts()}
-	r, err := a.makeRig(p, s)
+	r, peer, err := a.makeRig(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
+	s.far = peer
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.Close())
+			err = errors.Join(err, s.far.close(), r.Close())
 		}
 	}()
 	if err := pinProcess(plan.Others); err != nil {
@@ -64,7 +72,13 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		c.Env = agentEnv()
 		return c
 	}}
-	s.rig.SUT, s.rig.Peer = r.SUT.Name, r.Peer.Name
+	s.rig.SUT = r.SUT.Name
+	if s.far != nil {
+		s.bench.Far = s.far.Far
+		s.rig.Peer, plan.Gen = p.Peer, s.far.CPUs
+	} else {
+		s.rig.Peer = r.Peer.Name
+	}
 	s.rig.Placement = string(plan.Placement)
 	s.rig.CPUs = compare.CPUs{"sut": plan.Readers, "peer": plan.Gen}
 	if len(plan.NAPI) > 0 {
@@ -83,17 +97,35 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	return s, nil
 }
 
-func (a *app) makeRig(p compare.Plan, s *setup) (*rig.Rig, error) {
+// makeRig makes the cable: the veth rig, two ports of this host, or one port of this and one of another.
+func (a *app) makeRig(ctx context.Context, p compare.Plan, s *setup) (*rig.Rig, *far, error) {
 	if p.NIC == "" {
 		s.rig.Kind, s.rig.Driver = "veth", "veth"
-		return rig.New(rig.Options{Queues: p.Queues})
+		r, err := rig.New(rig.Options{Queues: p.Queues})
+		return r, nil, err
 	}
-	peer, local := strings.CutPrefix(p.Peer, ":")
-	if !local {
-		return nil, fail(exitMachine, "--peer %s: a peer on another host is not supported yet; use a second port of this host, --peer :IF", p.Peer)
+	host, device, err := splitPeer(p.Peer)
+	if err != nil {
+		return nil, nil, err
 	}
-	s.rig.Kind = "ports"
-	return rig.NewPair(rig.PairOptions{IF: p.NIC, PeerIF: peer, Protect: sshClient()})
+	if host == "" {
+		s.rig.Kind = "ports"
+		r, err := rig.NewPair(rig.PairOptions{IF: p.NIC, PeerIF: device, Protect: sshClient()})
+		return r, nil, err
+	}
+	s.rig.Kind = "hosts"
+	r, err := rig.NewRemote(rig.RemoteOptions{IF: p.NIC, Protect: sshClient()})
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := reach(ctx, host, device, r.SUT.MAC)
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	if err := r.SUT.SetNeighbour(f.MAC.String()); err != nil {
+		return nil, nil, errors.Join(err, f.close(), r.Close())
+	}
+	return r, f, nil
 }
 
 // peerNAPI places the peer's own receive processing: a receive test sends nothing back, so it has nothing to do.
@@ -106,7 +138,7 @@ func peerNAPI(p compare.Plan, plan rig.CPUPlan) rig.NAPIOptions {
 
 // close ends what is under way and removes the rig.
 func (s *setup) close() error {
-	return errors.Join(s.bench.Kill(), s.bench.Rig.Close())
+	return errors.Join(s.bench.Kill(), s.far.close(), s.bench.Rig.Close())
 }
 
 // leave is close for a hurry: nothing is reported.

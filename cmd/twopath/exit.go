@@ -60,7 +60,10 @@ func cure(err error) string {
 	var foreign *bpf.ForeignProgramError
 	var mtu *bpf.MTUError
 	var native *bpf.NativeUnsupportedError
+	var refusal *rig.Refusal
 	switch {
+	case errors.As(err, &refusal) && refusal.XDP != 0:
+		return bpf.Describe(refusal.XDP).String()
 	case errors.As(err, &foreign):
 		return fmt.Sprintf("it is left alone; stop its owner, or detach it yourself: ip link set %s xdp off", foreign.Interface)
 	case errors.As(err, &mtu) && mtu.Limit > 0:

@@ -99,6 +99,12 @@ func (c *Client) Hello(ctx context.Context) (Hello, error) {
 	return h, nil
 }
 
+// Place gets a port of another host ready. Some NICs need seconds.
+func (c *Client) Place(ctx context.Context, p Place) (Placed, error) {
+	var r Placed
+	return r, c.call(ctx, callTimeout, methodPlace, p, &r)
+}
+
 // Prepare gives the agent its part.
 func (c *Client) Prepare(ctx context.Context, p Prepare) (Prepared, error) {
 	var r Prepared

@@ -13,6 +13,7 @@ const Protocol = 1
 // The methods, in the order of a trial.
 const (
 	methodHello    = "hello"
+	methodPlace    = "place" // on another host only, once for all trials
 	methodPrepare  = "prepare"
 	methodStart    = "start"
 	methodCounters = "counters"
@@ -40,6 +41,19 @@ type Hello struct {
 	Version  string `json:"version"`
 	PID      int    `json:"pid"`
 	Kernel   string `json:"kernel"`
+}
+
+// Place asks an agent on another host to get its port ready, and to keep it so until it leaves.
+type Place struct {
+	Device    string `json:"device"`
+	Neighbour string `json:"neighbour"` // MAC address of the port at the other end
+}
+
+// Placed is the port of another host.
+type Placed struct {
+	Device string `json:"device"`
+	MAC    string `json:"mac"`
+	CPUs   []int  `json:"cpus"` // that agents may use there
 }
 
 // Prepare tells an agent its part in the trial. Fields that a role does not use are left out.

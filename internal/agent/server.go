@@ -53,6 +53,8 @@ type Factory func(p Prepare) (Part, Prepared, error)
 type ServeOptions struct {
 	Version string
 	Factory Factory
+	// Place (optional) gets a port of this host ready; closing what it returns puts it back.
+	Place func(Place) (Placed, io.Closer, error)
 }
 
 // Serve speaks the protocol on rwc until the controller says bye or its end closes, and then closes the part.
@@ -87,8 +89,9 @@ type server struct {
 	o   ServeOptions
 	bye func()
 
-	mu   sync.Mutex // guards part; calls that take long copy it and let go
+	mu   sync.Mutex // guards what follows; calls that take long copy it and let go
 	part Part
+	port io.Closer     // of Place
 	live chan struct{} // closed to end the notifications
 }
 
@@ -96,6 +99,12 @@ func (s *server) handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Re
 	switch r.Method {
 	case methodHello:
 		return s.hello()
+	case methodPlace:
+		var p Place
+		if err := decode(r, &p); err != nil {
+			return nil, err
+		}
+		return s.place(p)
 	case methodPrepare:
 		var p Prepare
 		if err := decode(r, &p); err != nil {
@@ -159,6 +168,20 @@ func (s *server) hello() (Hello, error) {
 		return Hello{}, fmt.Errorf("uname: %w", err)
 	}
 	return Hello{Protocol: Protocol, Version: s.o.Version, PID: os.Getpid(), Kernel: unix.ByteSliceToString(u.Release[:])}, nil
+}
+
+func (s *server) place(p Place) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.o.Place == nil || s.port != nil {
+		return nil, fmt.Errorf("place: this agent has no port to give")
+	}
+	got, port, err := s.o.Place(p)
+	if err != nil {
+		return nil, err
+	}
+	s.port = port
+	return got, nil
 }
 
 func (s *server) prepare(p Prepare) (any, error) {
@@ -248,17 +271,21 @@ func drain(ctx context.Context, p Part, d drainParams) (Drained, error) {
 
 func (s *server) close() error {
 	s.mu.Lock()
-	part, live := s.part, s.live
-	s.part, s.live = nil, nil
+	part, live, port := s.part, s.live, s.port
+	s.part, s.live, s.port = nil, nil, nil
 	s.mu.Unlock()
 	if live != nil {
 		close(live)
 	}
-	if part == nil {
-		return nil
+	var errs []error
+	if part != nil {
+		if src, ok := part.(Source); ok {
+			src.Stop()
+		}
+		errs = append(errs, part.Close())
 	}
-	if src, ok := part.(Source); ok {
-		src.Stop()
+	if port != nil {
+		errs = append(errs, port.Close())
 	}
-	return part.Close()
+	return errors.Join(errs...)
 }

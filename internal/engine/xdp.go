@@ -146,11 +146,16 @@ func xdpCounters(r *bpf.Redirect, q *xsk.Queues) (map[string]uint64, error) {
 	for k, v := range reasons {
 		c["redirect."+k] = v
 	}
+	var other uint64 // on queues that nobody reads
 	for i, v := range perQueue {
 		if v > 0 {
 			c[fmt.Sprintf("redirect.queue_%d", i)] = v
 		}
+		if i >= len(q.Sockets) {
+			other += v
+		}
 	}
+	c["redirect.other_queue"] = other
 	for _, s := range q.Sockets {
 		st, err := s.Stats()
 		if err != nil {

@@ -87,9 +87,9 @@ func TestBuildAsOthersReadIt(t *testing.T) {
 				t.Fatalf("v6=%v size %d: %v", v6, size, p)
 			}
 			if err := u.SetNetworkLayerForChecksum(p.NetworkLayer()); err != nil {
-			t.Fatal(err)
-		}
-		if errs, mism := p.VerifyChecksums(); errs != nil || len(mism) != 0 {
+				t.Fatal(err)
+			}
+			if errs, mism := p.VerifyChecksums(); errs != nil || len(mism) != 0 {
 				t.Fatalf("v6=%v size %d: %v %v", v6, size, errs, mism)
 			}
 			payload, verdict := Verifier{DstPort: 9000, Checksum: true}.Frame(frame)

@@ -67,6 +67,12 @@ func (s *Side) addresses() []netip.Prefix {
 	return []netip.Prefix{s.IPv4, s.IPv6}
 }
 
+// PeerAddresses are the test addresses of the peer's side, on whichever host it is.
+func PeerAddresses() (v4, v6 netip.Addr) {
+	s := newSide(rolePeer, nil)
+	return s.IPv4.Addr(), s.IPv6.Addr()
+}
+
 const (
 	roleSUT  = "sut"
 	rolePeer = "peer"

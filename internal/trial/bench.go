@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"slices"
 	"sync"
@@ -23,26 +24,54 @@ type Bench struct {
 	PeerNAPI rig.NAPIOptions
 	// Command is an agent's command line, not started. On another host it goes through ssh.
 	Command func(role string) *exec.Cmd
-	// Remote starts the peer's agent when it is not on this host: it is not placed in a namespace.
-	Remote bool
+	// Far is the peer when it is on another host; then the rig has the SUT's side only.
+	Far *Far
 
 	mu     sync.Mutex
 	agents []*agent.Process // of the trial under way
 }
 
+// Far is a peer on another host, whose port was placed there.
+type Far struct {
+	Device  string
+	MAC     net.HardwareAddr
+	CPUs    []int            // of the generators
+	Command func() *exec.Cmd // starts an agent there
+}
+
 // Flow is the test's traffic on the bench: from the peer to the SUT.
 func (b *Bench) Flow(v6 bool, flows int) packet.Flow {
-	s, p := b.Rig.SUT, b.Rig.Peer
-	f := packet.Flow{SrcMAC: p.MAC, DstMAC: s.MAC, Src: p.IPv4.Addr(), Dst: s.IPv4.Addr(), SrcPort: 10000, DstPort: 9000, Flows: flows}
+	s := b.Rig.SUT
+	peer4, peer6 := rig.PeerAddresses()
+	f := packet.Flow{DstMAC: s.MAC, Src: peer4, Dst: s.IPv4.Addr(), SrcPort: 10000, DstPort: 9000, Flows: flows}
 	if v6 {
-		f.Src, f.Dst = p.IPv6.Addr(), s.IPv6.Addr()
+		f.Src, f.Dst = peer6, s.IPv6.Addr()
+	}
+	if b.Far != nil {
+		f.SrcMAC = b.Far.MAC
+	} else {
+		f.SrcMAC = b.Rig.Peer.MAC
 	}
 	return f
 }
 
-// launch starts an agent on a side and asks who it is.
+// generators are the CPUs that generate, on whichever host.
+func (b *Bench) generators() []int {
+	if b.Far != nil {
+		return b.Far.CPUs
+	}
+	return b.CPUs.Gen
+}
+
+// launch starts an agent on a side, or on the other host when there is none, and asks who it is.
 func (b *Bench) launch(ctx context.Context, s *rig.Side) (*agent.Process, error) {
-	p, err := agent.Launch(s.Role+" agent", b.Command(s.Role), func(c *exec.Cmd) error { return s.Start(c, b.CPUs.Others) })
+	var p *agent.Process
+	var err error
+	if s == nil {
+		p, err = agent.Launch("peer agent", b.Far.Command(), (*exec.Cmd).Start)
+	} else {
+		p, err = agent.Launch(s.Role+" agent", b.Command(s.Role), func(c *exec.Cmd) error { return s.Start(c, b.CPUs.Others) })
+	}
 	if err != nil {
 		return nil, err
 	}

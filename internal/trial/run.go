@@ -24,8 +24,10 @@ func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 	if err := b.Rig.SUT.SetNAPI(napi); err != nil {
 		return t, err
 	}
-	if err := b.Rig.Peer.SetNAPI(b.PeerNAPI); err != nil {
-		return t, err
+	if b.Far == nil {
+		if err := b.Rig.Peer.SetNAPI(b.PeerNAPI); err != nil {
+			return t, err
+		}
 	}
 	sut, peer, err := b.pair(ctx)
 	if err != nil {
@@ -83,7 +85,7 @@ func (b *Bench) settle(napi rig.NAPIOptions) error {
 func (b *Bench) prepare(s Spec, threads []rig.NAPIThread) agent.Prepare {
 	p := agent.Prepare{Role: s.Role, Device: b.Rig.SUT.Name, Flow: s.Load.Flow, Run: s.RunID, Engine: s.Arm.Engine, Variant: s.Arm.Variant,
 		Options: s.options(), Strict: s.Strict, CPUs: b.CPUs.Readers, Queues: b.Queues, MaxSize: s.maxSize(), Work: s.Work.String(),
-		Content: s.Content, Streams: len(b.CPUs.Gen)}
+		Content: s.Content, Streams: len(b.generators())}
 	for _, t := range threads {
 		if t.PID != 0 {
 			p.NAPI = append(p.NAPI, t.PID)
@@ -93,7 +95,13 @@ func (b *Bench) prepare(s Spec, threads []rig.NAPIThread) agent.Prepare {
 }
 
 func (b *Bench) generate(s Spec) agent.Prepare {
-	return agent.Prepare{Role: agent.Generate, Device: b.Rig.Peer.Name, Flow: b.flow(s), Run: s.RunID, CPUs: b.CPUs.Gen,
+	device := ""
+	if b.Far != nil {
+		device = b.Far.Device
+	} else {
+		device = b.Rig.Peer.Name
+	}
+	return agent.Prepare{Role: agent.Generate, Device: device, Flow: b.flow(s), Run: s.RunID, CPUs: b.generators(),
 		Generate: &agent.Generator{Sizes: s.Load.Sizes, Rate: s.Load.PPS, Count: s.Load.Count, Seconds: s.Load.Seconds, Faults: s.Load.Faults}}
 }
 
@@ -218,6 +226,9 @@ func (r *running) record(t *compare.Trial, threads []rig.NAPIThread) error {
 	t.Effective = &e
 	t.Notes = r.got.Notes
 	r.judge(t, unique, numbers)
+	if n := ledger.OwnExcess; n > 0 {
+		t.Invalidate("the run's own witnesses count %d packets more than were lost", n)
+	}
 	return nil
 }
 
@@ -236,7 +247,7 @@ func (r *running) counters() {
 	to["reader.short"] = rx.Short
 	to["reader.corrupt_ip"] = rx.CorruptIP
 	to["reader.corrupt_udp"] = rx.CorruptUDP
-	to["reader.bad_content"] = rx.BadContent
+	to["reader.corrupt_payload"] = rx.BadContent
 	switch r.arm() {
 	case measure.ArmXDP:
 		to["xsk.queued"] = rx.Queued

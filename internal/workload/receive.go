@@ -39,7 +39,7 @@ type ReceiveResult struct {
 	Short      uint64 // cut, or too short for a stamp
 	CorruptIP  uint64 // IPv4 header checksum wrong (frames only: the kernel checks for its readers)
 	CorruptUDP uint64 // UDP checksum wrong (frames only)
-	BadContent uint64 // pattern wrong, counted besides Received
+	BadContent uint64 // of this run, with right checksums, and yet not the pattern that was sent
 	Batches    uint64 // turns that brought packets
 	EmptyPolls uint64 // turns that brought none
 	SpinNS     uint64 // time in empty turns of a spinning receiver
@@ -179,12 +179,13 @@ func (l *Receive) datagram(p []byte) {
 		l.r.WrongRun++
 		return
 	}
+	if l.o.Content && !packet.PatternOK(p) {
+		l.r.BadContent++
+		return
+	}
 	l.r.Received++
 	l.r.Bytes += uint64(len(p))
 	l.r.Streams.Add(uint64(s.Stream)<<packet.NumberBits | s.Number)
-	if l.o.Content && !packet.PatternOK(p) {
-		l.r.BadContent++
-	}
 	if l.o.Work != nil {
 		l.o.Work.Do()
 	}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// programVariable makes the test binary the program itself: what is tested as a process is what users run.
+const programVariable = "TWOPATH_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) == "1" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program is the command line as a process.
+func program(args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), programVariable+"=1")
+	return c
+}
+
+// call runs a command line in this process.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = execute(append([]string{"twopath"}, args...), strings.NewReader(""), &out, &err)
+	return code, out.String(), err.String()
+}
+
+// TestBadInput types what users type wrong: one line on stderr that names it and says what to do, the contract's exit
+// code, nothing on stdout.
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		line string
+		code int
+		want []string
+	}{
+		{"comprae", 2, []string{"comprae", "compare"}},
+		{"compare", 2, []string{"udp-rx"}},
+		{"compare upd-rx", 2, []string{"upd-rx", "udp-rx"}},
+		{"compare udp-rx kernel:recvmsg", 2, []string{"recvmsg", "recvmmsg"}},
+		{"compare udp-rx recvmmsg xdp:auto", 2, []string{"kernel:recvmmsg"}},
+		{"compare udp-rx xdp:auto+rign=64", 2, []string{"rign", "ring"}},
+		{"compare udp-rx xdp:auto+ring=100", 2, []string{"ring=100", "power of two"}},
+		{"compare udp-rx xdp:auto+wait=block", 2, []string{"wait=block", "spin"}},
+		{"compare udp-rx kernel:nosocket+dev_weight=512", 2, []string{"dev_weight", "tune"}},
+		{"compare udp-rx --szie 64", 2, []string{"--szie", "--size"}},
+		{"compare udp-rx --size 63", 2, []string{"63", "64"}},
+		{"compare udp-rx --size 1519", 2, []string{"1519", "1518"}},
+		{"compare udp-rx --size 80 --ip 6", 2, []string{"80", "84"}},
+		{"compare udp-rx --payload 17", 2, []string{"17", "18"}},
+		{"compare udp-rx --rate 2Mbs", 2, []string{"2Mbs", "1.5Mpps"}},
+		{"compare udp-rx --rate line", 2, []string{"line:1g"}},
+		{"compare udp-rx --rate 0", 2, []string{"above 0"}},
+		{"compare udp-rx --require xdp:auto.los_ratio<=1", 2, []string{"los_ratio", "loss_ratio"}},
+		{"compare udp-rx --blocks 0", 2, []string{"blocks"}},
+		{"compare udp-rx --flows x", 2, []string{"flows"}},
+		{"compare udp-rx --work 5", 2, []string{"5", "5us"}},
+		{"compare udp-rx --placement everywhere", 2, []string{"everywhere", "shared"}},
+		{"compare udp-rx --softirq-sched fif", 2, []string{"fif", "fifo"}},
+		{"compare udp-rx --cpus sut=x", 2, []string{"x", "0-3"}},
+		{"compare udp-rx --nic eth9", 2, []string{"--peer"}},
+		{"compare udp-rx --json - --html -", 2, []string{"--html"}},
+		{"compare udp-rx --json /nonexistent/x.json", 2, []string{"/nonexistent/x.json"}},
+		{"compare udp-rx --html " + dir, 2, []string{"directory"}},
+		{"compare --plan /nonexistent.yaml", 2, []string{"nonexistent"}},
+		{"compare --plan " + file("bad.yaml", "test: udp-rx\nrat: 5\n"), 2, []string{"rat", "line 2", "rate"}},
+		{"compare --plan " + file("tab.yaml", "test: [\n"), 2, []string{"plan"}},
+		{"run udp-rx xdp:auto kernel:epoll", 2, []string{"run"}},
+		{"demo now", 2, []string{"demo"}},
+		{"report", 2, []string{"report"}},
+		{"report /nonexistent", 2, []string{"nonexistent"}},
+		{"report --format pdf x", 2, []string{"pdf", "html"}},
+		{"report " + file("garbage.json", "{not json"), 2, []string{"garbage.json"}},
+		{"report " + file("foreign.json", `{"schema":"other/v9"}`), 2, []string{"other/v9"}},
+		{"diff one", 2, []string{"two record files"}},
+		{"diff a b --max-regress lots", 2, []string{"lots", "5%"}},
+		{"doctor a b", 2, []string{"doctor"}},
+		{"rig sideways", 2, []string{"rig"}},
+		{"version 1", 2, []string{"version"}},
+		{"help comprae", 2, []string{"comprae"}},
+	} {
+		code, stdout, stderr := call(strings.Fields(c.line)...)
+		if code != c.code || stdout != "" {
+			t.Errorf("%s: exit %d, want %d; stdout %q; stderr %q", c.line, code, c.code, stdout, stderr)
+		}
+		if strings.Count(strings.TrimSpace(stderr), "\n") != 0 || !strings.HasPrefix(stderr, "twopath: ") {
+			t.Errorf("%s: not one line: %q", c.line, stderr)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(stderr, w) {
+				t.Errorf("%s: %q does not speak of %q", c.line, stderr, w)
+			}
+		}
+	}
+}
+
+func TestHelpOfEveryVerbShowsExamples(t *testing.T) {
+	_, stdout, _ := call()
+	for _, verb := range []string{"demo", "compare", "run", "rig", "doctor", "report", "diff", "agent", "schema", "version", "completion"} {
+		if !strings.Contains(stdout, "\n  "+verb+" ") {
+			t.Errorf("the list of verbs lacks %s", verb)
+		}
+		code, out, _ := call(verb, "--help")
+		if code != 0 || !strings.Contains(out, "twopath "+verb) {
+			t.Errorf("%s --help: exit %d, %q", verb, code, out)
+		}
+		if verb != "completion" && !strings.Contains(out, "Examples:") {
+			t.Errorf("%s --help shows no examples", verb)
+		}
+	}
+}
+
+// TestWithoutRoot runs the program as a user who may do nothing: it says what is missing, exit code 3.
+func TestWithoutRoot(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Log("as root this is what a user without privileges sees")
+	}
+	for _, line := range []string{"compare udp-rx --count 1000", "demo", "rig up"} {
+		c := unprivileged(t, program(strings.Fields(line)...))
+		out, err := c.CombinedOutput()
+		if code := c.ProcessState.ExitCode(); code != exitMachine {
+			t.Errorf("%s: exit %d (%v): %s", line, code, err, out)
+		}
+		if !strings.Contains(string(out), "sudo") || strings.Contains(string(out), "goroutine") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+}
