@@ -78,8 +78,9 @@ func newConn(ctx context.Context, rwc io.ReadWriteCloser, h jsonrpc2.Handler) *j
 		jsonrpc2.SetLogger(log.New(io.Discard, "", 0)))
 }
 
+// ignoreClosed drops the errors of closing what the other end, or the end of the process, has closed already.
 func ignoreClosed(err error) error {
-	if errors.Is(err, jsonrpc2.ErrClosed) {
+	if errors.Is(err, jsonrpc2.ErrClosed) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		return nil
 	}
 	return err

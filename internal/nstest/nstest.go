@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -121,6 +122,7 @@ func (e *End) configure(t testing.TB, other *End, gro bool) {
 	a6 := mustAddr(t, fmt.Sprintf("%s/64", e.IP6))
 	a6.Flags = unix.IFA_F_NODAD
 	must(t, "add IPv6", netlink.AddrAdd(l, a6))
+	waitLocal(t, e.IP6)
 	for _, ip := range []netip.Addr{other.IP4, other.IP6} {
 		must(t, "add neighbour", netlink.NeighSet(&netlink.Neigh{LinkIndex: e.Index, State: netlink.NUD_PERMANENT,
 			IP: ip.AsSlice(), HardwareAddr: other.MAC}))
@@ -132,20 +134,52 @@ func (e *End) configure(t testing.TB, other *End, gro bool) {
 func (e *End) Do(t testing.TB, fn func()) {
 	t.Helper()
 	done := make(chan bool, 1)
-	go func() {
+	onThread(func() {
 		ok := false
 		defer func() { done <- ok }()
-		runtime.LockOSThread() // never unlocked: the thread dies with the goroutine, so no other goroutine sees the namespace
 		if err := netns.Set(e.NS); err != nil {
 			t.Errorf("enter namespace: %v", err)
 			return
 		}
 		fn()
 		ok = true
-	}()
+	})
 	if !<-done {
 		t.FailNow()
 	}
+}
+
+// onThread runs fn on a goroutine whose OS thread ends with it, so no other goroutine sees what it does to the thread. The
+// process's main thread is never ended but parked, namespace and all, so it is held while another thread is found.
+func onThread(fn func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			fn()
+			return
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread()
+			fn()
+		}()
+		<-done
+		runtime.UnlockOSThread()
+	}()
+}
+
+// waitLocal waits until an IPv6 address is the host's own: the kernel's worker adds its local route some time after the
+// address, and frames until then are dropped (Ip6InAddrErrors).
+func waitLocal(t testing.TB, a netip.Addr) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		routes, err := netlink.RouteGet(a.AsSlice())
+		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+			return
+		}
+	}
+	t.Fatalf("%s is not local after 5 s", a)
 }
 
 func newNamespace() (netns.NsHandle, error) {
@@ -154,15 +188,14 @@ func newNamespace() (netns.NsHandle, error) {
 		err error
 	}
 	c := make(chan result)
-	go func() {
-		runtime.LockOSThread()
+	onThread(func() {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			c <- result{-1, fmt.Errorf("unshare: %w", err)}
 			return
 		}
 		ns, err := netns.Get()
 		c <- result{ns, err}
-	}()
+	})
 	r := <-c
 	return r.ns, r.err
 }
