@@ -35,13 +35,7 @@ func BenchmarkReceive(b *testing.B) {
 				time.Sleep(3 * time.Millisecond) // the packet ring hands over its last block by a timer
 				b.StartTimer()
 				for got := 0; got < fill; {
-					n, err := r.Receive(frames)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if n == 0 {
-						b.Fatalf("%d of %d came: %v", got, fill, r.Counters())
-					}
+					n := receive(b, r, frames)
 					if err := r.Release(); err != nil {
 						b.Fatal(err)
 					}

@@ -55,13 +55,7 @@ func TestSegmentsComeApart(t *testing.T) {
 					seen := map[int]int{}
 					b := make([][]byte, shape.batch)
 					for total := 0; total < n; {
-						k, err := r.Receive(b)
-						if err != nil {
-							t.Fatal(err)
-						}
-						if k == 0 {
-							t.Fatalf("only %d of %d came: %v", total, n, r.Counters())
-						}
+						k := receive(t, r, b)
 						for _, f := range b[:k] {
 							number := checkPayload(f, shape.size)
 							if number < 0 {
@@ -89,10 +83,7 @@ func TestQueuedCountsSegments(t *testing.T) {
 	p := nstest.NewPair(t, nstest.Options{})
 	r := recvmmsgKind("", RecvmmsgOptions{GRO: true}).mustOpen(t, p, sutAddr(p, false))
 	n := sendBursts(t, p, false, 5, 10, 100, 50)
-	got, err := r.Receive(make([][]byte, 7)) // ends in the middle of the first aggregate
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := receive(t, r, make([][]byte, 7)) // ends in the middle of the first aggregate
 	q, err := r.Queued()
 	if err != nil || got != 7 || int(q) != n-7 {
 		t.Errorf("received %d, queued %d, %v; want 7 and %d", got, q, err, n-7)
