@@ -71,6 +71,7 @@ const (
 	generateVarLagNs          = "lag_ns"
 	generateVarLimit          = "limit"
 	generateVarNsizes         = "nsizes"
+	generateVarPatience       = "patience"
 	generateVarRun            = "run"
 	generateVarSizes          = "sizes"
 	generateVarSourcePort     = "source_port"
@@ -150,6 +151,7 @@ type generateVariableSpecs struct {
 	LagNs          *ebpf.VariableSpec `ebpf:"lag_ns"`
 	Limit          *ebpf.VariableSpec `ebpf:"limit"`
 	Nsizes         *ebpf.VariableSpec `ebpf:"nsizes"`
+	Patience       *ebpf.VariableSpec `ebpf:"patience"`
 	Run            *ebpf.VariableSpec `ebpf:"run"`
 	Sizes          *ebpf.VariableSpec `ebpf:"sizes"`
 	SourcePort     *ebpf.VariableSpec `ebpf:"source_port"`
@@ -206,6 +208,7 @@ type generateVariables struct {
 	LagNs          *ebpf.Variable `ebpf:"lag_ns"`
 	Limit          *ebpf.Variable `ebpf:"limit"`
 	Nsizes         *ebpf.Variable `ebpf:"nsizes"`
+	Patience       *ebpf.Variable `ebpf:"patience"`
 	Run            *ebpf.Variable `ebpf:"run"`
 	Sizes          *ebpf.Variable `ebpf:"sizes"`
 	SourcePort     *ebpf.Variable `ebpf:"source_port"`

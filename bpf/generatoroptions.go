@@ -16,6 +16,7 @@ const (
 	MaxSizes      = 16   // SIZES of c/generate.bpf.c
 	MinFrameSize4 = 64   // Ethernet + IPv4 + UDP + stamp, with FCS
 	MinFrameSize6 = 84   // Ethernet + IPv6 + UDP + stamp, with FCS
+	MaxPatience   = 64   // PATIENCE_MAX of c/generate.bpf.c
 	MaxFrameSize  = 3412 // what fits a live frame's page (3,408), with FCS
 	fcs           = 4
 )
@@ -36,10 +37,14 @@ type GeneratorOptions struct {
 	Rate  float64 // frames per second, 0 = as fast as it goes (flood)
 	Count uint64  // frames in all, 0 = until stopped
 
-	Batch   int           // frames per flush, 1..64; 0 means 64. At low rates 64 adds some us to a stamp, 1 adds least
-	CatchUp float64       // highest rate after a stall, as a multiple of Rate, at least 1; 0 means 1.25
-	Burst   int           // frames sent back to back before CatchUp limits; 0 means 96
-	MaxLag  time.Duration // how far the schedule may fall behind before it is moved on; 0 means 50 ms
+	Batch int // frames per flush, 1..64; 0 means 64. At low rates 64 adds some us to a stamp, 1 adds least
+	// Patience is how often a program run looks at the clock again while no frame is due, 0..MaxPatience. With 0, most of
+	// a batch's runs are looks at the clock, so frames are handed over a few at a time; with 40 or so, about a
+	// microsecond, they are handed over a batch at a time, as by a NIC that moderates its interrupts.
+	Patience int
+	CatchUp  float64       // highest rate after a stall, as a multiple of Rate, at least 1; 0 means 1.25
+	Burst    int           // frames sent back to back before CatchUp limits; 0 means 96
+	MaxLag   time.Duration // how far the schedule may fall behind before it is moved on; 0 means 50 ms
 
 	Faults Faults
 }
@@ -107,6 +112,9 @@ func (o GeneratorOptions) withDefaults() (GeneratorOptions, error) {
 	}
 	if o.Batch < 1 || o.Batch > 64 {
 		return bad("Batch is %d, want 1..64", o.Batch)
+	}
+	if o.Patience < 0 || o.Patience > MaxPatience {
+		return bad("Patience is %d, want 0..%d", o.Patience, MaxPatience)
 	}
 	if !(o.CatchUp >= 1 && o.CatchUp <= 1000) {
 		return bad("CatchUp is %g, want 1..1000", o.CatchUp)

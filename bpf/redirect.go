@@ -94,12 +94,22 @@ func (r *Redirect) ClearSocket(queue int) error {
 // Counters returns the frames seen by why the program was done with them (redirected, no_socket, arp, foreign_port, ...),
 // each frame in exactly one, and the run's frames by the queue they arrived on, read or not.
 func (r *Redirect) Counters() (reasons map[string]uint64, perQueue []uint64, err error) {
-	reasons, err = readReasons(r.obj.Reasons, redirectReasonREASON_REDIRECTED, redirectReasonREASON_NO_SOCKET)
+	reasons, err = readReasons(r.obj.Reasons, redirectReasonREASON_NO_SOCKET)
 	if err != nil {
 		return nil, nil, err
 	}
 	perQueue, err = readQueues(r.obj.Queues)
-	return reasons, perQueue, err
+	if err != nil {
+		return nil, nil, err
+	}
+	// The program keeps one counter a frame; while frames arrive, the two readings may be some frames apart.
+	var ours uint64
+	for _, n := range perQueue {
+		ours += n
+	}
+	no := reasons[reasonName(redirectReasonREASON_NO_SOCKET)]
+	reasons[reasonName(redirectReasonREASON_REDIRECTED)] = ours - min(no, ours)
+	return reasons, perQueue, nil
 }
 
 // Close unloads the program, unless a link still holds it. It may be called twice.

@@ -13,7 +13,7 @@ func TestParseArm(t *testing.T) {
 	for in, want := range map[string]string{
 		"kernel:epoll":                             "kernel:epoll",
 		"kernel:nosocket":                          "kernel:nosocket",
-		"kernel:packet+wait=spin":                  "kernel:packet+wait=spin",
+		"xdp:asavie+wait=spin":                     "xdp:asavie+wait=spin",
 		"kernel:recvmmsg+rcvbuf=8388608+batch=064": "kernel:recvmmsg+batch=64+rcvbuf=8M",
 		"kernel:recvmmsg+gro":                      "kernel:recvmmsg+gro",
 		"kernel:recvmmsg+gro=on":                   "kernel:recvmmsg+gro",

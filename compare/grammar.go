@@ -47,14 +47,14 @@ func DefaultGrammar() *Grammar {
 	sockets := []string{"kernel:epoll", "kernel:recvmmsg"}
 	own := []string{"xdp:auto", "xdp:zerocopy", "xdp:copy", "xdp:generic"}
 	join := func(lists ...[]string) []string { return slices.Concat(lists...) }
-	packet, asavie := []string{"kernel:packet"}, []string{"xdp:asavie"}
+	asavie := []string{"xdp:asavie"}
 	kernelWaits := []string{"block", "spin", "busypoll"}
 	return &Grammar{
 		Options: []ArmOption{
 			{Name: "batch", Kind: Number, Min: 1, Max: 4096, For: join([]string{"kernel:recvmmsg"}, own),
 				Help: "packets per system call or ring visit"},
-			{Name: "wait", Kind: Choice, Values: []string{"block", "spin", "poll", "busypoll"}, For: join(sockets, packet, own),
-				Choices: map[string][]string{Kernel: kernelWaits, XDP: {"spin", "poll", "busypoll"}},
+			{Name: "wait", Kind: Choice, Values: []string{"block", "spin", "poll", "busypoll"}, For: join([]string{"kernel:recvmmsg"}, own, asavie),
+				Choices: map[string][]string{Kernel: kernelWaits, XDP: {"spin", "poll", "busypoll"}, "xdp:asavie": {"poll", "spin"}},
 				Help:    "what the reader does when nothing is there"},
 			{Name: "rcvbuf", Kind: Bytes, Min: 4096, Max: 1 << 30, For: sockets,
 				Help: "SO_RCVBUF as asked for; the kernel doubles it"},
@@ -99,8 +99,10 @@ func (g *Grammar) option(a ArmSpec, name string) (ArmOption, error) {
 	for _, opt := range g.Options {
 		if slices.Contains(opt.For, arm) {
 			if opt.Name == name {
-				if c := opt.Choices[a.Engine]; c != nil {
-					opt.Values = c
+				for _, who := range []string{a.Engine, arm} { // the narrower rule last
+					if c := opt.Choices[who]; c != nil {
+						opt.Values = c
+					}
 				}
 				return opt, nil
 			}

@@ -65,6 +65,7 @@ volatile const u64 interval_frac = 0; /* 2^-32 ns */
 volatile const u64 catchup = 0;       /* shortest mean interval when late, 2^-12 ns */
 volatile const u64 burst = 96;        /* frames at once before catchup limits */
 volatile const u64 lag_ns = 0;        /* how late the schedule may run before it is shifted */
+volatile const u32 patience = 0;      /* how often one call looks at the clock again while nothing is due */
 
 /* Faults, each on every n-th number (swap: every n-th pair); 0 = never, and then the verifier removes the code. */
 volatile const u32 fault_checksum = 0;
@@ -75,6 +76,18 @@ volatile const u32 fault_mac = 0;
 volatile const u32 fault_payload = 0;
 
 #define LATE_NS 1000000
+#define PATIENCE_MAX 64
+
+/* Waits a little for the next slot. The kernel hands frames to the device after a fixed number of calls: calls that wait
+ * fill it with frames, and calls that return at once with looks at the clock. */
+static __always_inline u64 wait_for_slot(struct generator_state *s, u64 now)
+{
+	if (!s->start_ns)
+		return now;
+	for (u32 i = 0; i < patience && i < PATIENCE_MAX && s->due_ns > now; i++)
+		now = bpf_ktime_get_ns();
+	return now;
+}
 
 /* Says whether the next frame may go now, and its intended time in *due. */
 static __always_inline int slot(struct generator_state *s, u64 now, u64 *due)
@@ -154,6 +167,7 @@ SEC("xdp") int generate(struct xdp_md *ctx)
 	s->last_ns = now;
 
 	u64 due = 0;
+	now = wait_for_slot(s, now);
 	if (!slot(s, now, &due))
 		return XDP_DROP;
 	u64 n = next_number(s);

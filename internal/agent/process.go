@@ -76,7 +76,9 @@ type pipes struct {
 }
 
 func (p pipes) Write(b []byte) (int, error) { return p.w.Write(b) }
-func (p pipes) Close() error                { return errors.Join(ignoreClosed(p.w.Close()), ignoreClosed(p.ReadCloser.Close())) }
+func (p pipes) Close() error {
+	return errors.Join(ignoreClosed(p.w.Close()), ignoreClosed(p.ReadCloser.Close()))
+}
 
 // tailBuffer keeps the last max bytes written.
 type tailBuffer struct {

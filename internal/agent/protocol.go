@@ -83,10 +83,12 @@ type Generator struct {
 	Rate    float64 `json:"rate"`              // frames/s in all; 0 floods
 	Count   uint64  `json:"count"`             // frames in all; 0 is no limit
 	Seconds float64 `json:"seconds,omitempty"` // ends a load without a count
-	Batch   int     `json:"batch,omitempty"`
-	CatchUp float64 `json:"catch_up,omitempty"` // x nominal rate at most after a stall; 0 is the default
-	Burst   int     `json:"burst,omitempty"`    // frames; 0 is the default
-	Faults  Faults  `json:"faults"`
+	// Coalesce lets the generator hand over what is due within some 20 us together, as a NIC that moderates its interrupts.
+	Coalesce bool    `json:"coalesce,omitempty"`
+	Batch    int     `json:"batch,omitempty"`
+	CatchUp  float64 `json:"catch_up,omitempty"` // x nominal rate at most after a stall; 0 is the default
+	Burst    int     `json:"burst,omitempty"`    // frames; 0 is the default
+	Faults   Faults  `json:"faults"`
 }
 
 // Faults are mistakes made on purpose, each in every k-th frame; 0 is never. Tests of the ledger use them.

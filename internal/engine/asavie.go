@@ -17,13 +17,15 @@ import (
 const (
 	asavieRing  = 4096
 	asavieChunk = 2048
+	asavieBatch = 1024 // a Poll is a system call, so all that it found is taken
 )
 
 // openAsavie opens the asavie/xdp library as it is: its sockets, its rings, its XDP program, which redirects every frame
 // of a queue. Only the program's attachment is ours: the library removes any program it finds on the device and leaves its
 // own there after a crash, and neither may happen to a user's machine.
 func openAsavie(p agent.Prepare) (_ *set, err error) {
-	s := &set{frames: true, spins: true, batch: xdpBatch}
+	poll := p.Options["wait"] != "spin"
+	s := &set{frames: true, spins: !poll, batch: asavieBatch}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("xdp:asavie: %w", err), s.close())
@@ -61,7 +63,7 @@ func openAsavie(p agent.Prepare) (_ *set, err error) {
 			return nil, err
 		}
 		k.Fill(k.GetDescs(ring))
-		s.workers = append(s.workers, &asavieWorker{s: k})
+		s.workers = append(s.workers, &asavieWorker{s: k, poll: poll})
 	}
 	s.counters = func() (map[string]uint64, error) {
 		c := map[string]uint64{}
@@ -78,23 +80,39 @@ func openAsavie(p agent.Prepare) (_ *set, err error) {
 		return c, nil
 	}
 	s.own = func() map[string]uint64 { return nil }
-	s.effective = map[string]any{"attach": "native", "bind": "copy", "wait": "spin", "batch": s.batch, "ring": ring, "csum": "verified", "sockets": queues}
+	s.effective = map[string]any{"attach": "native", "bind": "copy", "wait": map[bool]string{true: "poll", false: "spin"}[poll], "batch": s.batch, "ring": ring, "csum": "verified", "sockets": queues}
 	if p.Options["csum"] == "off" {
 		s.effective["csum"] = "off"
 	}
 	return s, nil
 }
 
-// asavieWorker uses the library as its examples do, without its Poll, whose system call costs more than a look at the
-// ring, and giving back the descriptors it got rather than searching for free ones.
+// asavieWorker uses the library as its documentation and examples do: fill the ring with free descriptors, Poll, Receive.
+// With wait=spin it does what the interface allows beyond that: it looks at the ring without a system call and gives back
+// the descriptors it got rather than searching for free ones.
 type asavieWorker struct {
 	s     *xdp.Socket
 	descs []xdp.Desc
+	poll  bool
 }
 
+// asavieWait bounds one Poll in ms, so that the end of a trial is seen.
+const asavieWait = 10
+
 func (w *asavieWorker) Receive(b [][]byte) (int, error) {
-	n := min(w.s.NumReceived(), len(b))
-	if n == 0 {
+	n := 0
+	if w.poll {
+		if free := w.s.NumFreeFillSlots(); free > 0 {
+			w.s.Fill(w.s.GetDescs(free))
+		}
+		var err error
+		if n, _, err = w.s.Poll(asavieWait); err != nil {
+			return 0, err
+		}
+	} else {
+		n = w.s.NumReceived()
+	}
+	if n = min(n, len(b)); n == 0 {
 		return 0, nil
 	}
 	w.descs = w.s.Receive(n)
@@ -105,6 +123,9 @@ func (w *asavieWorker) Receive(b [][]byte) (int, error) {
 }
 
 func (w *asavieWorker) Release() error {
+	if w.poll {
+		return nil // the next Receive fills the ring
+	}
 	if n := w.s.Fill(w.descs); n != len(w.descs) {
 		return fmt.Errorf("xdp:asavie: the fill ring took %d of %d frames", n, len(w.descs))
 	}

@@ -13,8 +13,8 @@ import (
 	"twopath/xsk"
 )
 
-// Ring sizes: the largest stall of a reader that a ring of n rides out is n / rate; 8192 frames are 5.5 ms at gigabit line
-// rate with 64-byte frames. Larger rings cycle through more cache than they are worth.
+// Ring sizes: a ring of n rides out a reader's absence of n / rate, for 8192 frames 5.5 ms at gigabit line rate with 64-byte
+// frames; but the frames of a larger ring cycle through more cache, and each costs more. Pilot trials weigh the two.
 const (
 	defaultRing = 8192
 	xdpBatch    = 64
@@ -70,6 +70,9 @@ func openXDP(p agent.Prepare) (_ *set, err error) {
 	s.effective = xdpEffective(p, mode, link.Mode().String(), s.batch)
 	if p.Variant != "generic" && link.Mode() == bpf.Generic {
 		s.notes = append(s.notes, "XDP is attached in generic mode: the driver has no native XDP")
+	}
+	if mode.Obtained.Wait == xsk.BusyPoll && mode.Obtained.Bind == xsk.Copy {
+		s.notes = append(s.notes, "busy polling: newer kernels give a NAPI to poll to zero-copy sockets only, and a copy-mode socket then only makes system calls")
 	}
 	s.notes = append(s.notes, mode.Downgrades()...)
 	return s, nil

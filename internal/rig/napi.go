@@ -286,3 +286,26 @@ func napiComm(comm, name string) (id int, ok bool) {
 	id, err := strconv.Atoi(rest)
 	return id, err == nil && id > 0
 }
+
+// Deferral keeps a device's interrupts off while somebody polls it: after Irqs polls that found nothing the interrupt comes
+// back, and Timeout after a poll the kernel polls by itself (napi_defer_hard_irqs and gro_flush_timeout, Linux 5.6; what
+// busy-polling readers need, Documentation/networking/napi.rst). The zero value is a device's default: off.
+type Deferral struct {
+	Irqs    int
+	Timeout time.Duration
+}
+
+// SetDeferral sets a side's deferral.
+func (s *Side) SetDeferral(d Deferral) error {
+	return s.Do(func() error {
+		for _, f := range []struct {
+			name  string
+			value int64
+		}{{"napi_defer_hard_irqs", int64(d.Irqs)}, {"gro_flush_timeout", d.Timeout.Nanoseconds()}} {
+			if err := writeNetSysfs(s.Name, f.name, strconv.FormatInt(f.value, 10)); err != nil {
+				return fmt.Errorf("set %s of %s: %w", f.name, s.Name, err)
+			}
+		}
+		return nil
+	})
+}

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,26 +30,38 @@ func (s *cell) pilots(ctx context.Context) error {
 		if _, done := s.settings[name]; done {
 			continue
 		}
-		list := s.candidates(a)
-		if len(list) == 1 {
-			s.settings[name] = list[0]
-			continue
+		arm := compare.Arm{Name: name, Engine: a.Engine}
+		set := trial.Setting{}
+		for _, open := range []func(compare.ArmSpec, trial.Setting) []trial.Setting{s.candidates, s.rings} {
+			list := open(a, set)
+			set = list[0]
+			if len(list) == 1 {
+				continue
+			}
+			best, tried, err := s.choose(ctx, a, list)
+			if err != nil {
+				return err
+			}
+			set = best
+			arm.Candidates = append(arm.Candidates, tried...)
 		}
-		best, tried, err := s.choose(ctx, a, list)
-		if err != nil {
-			return err
+		s.settings[name] = set
+		if len(arm.Candidates) > 0 {
+			s.doc.Arms = append(s.doc.Arms, arm)
 		}
-		s.settings[name] = best
-		s.doc.Arms = append(s.doc.Arms, compare.Arm{Name: name, Engine: a.Engine, Candidates: tried})
 	}
 	return nil
 }
 
-// candidates lists the settings open to an arm; one means that there is nothing to choose.
-func (s *cell) candidates(a compare.ArmSpec) []trial.Setting {
+// candidates lists how an arm may wait and its NAPI be scheduled; one means that there is nothing to choose.
+func (s *cell) candidates(a compare.ArmSpec, _ trial.Setting) []trial.Setting {
 	waits := []string{a.Option("wait")}
-	if waits[0] == "" && a.Engine == compare.XDP && a.Variant != "asavie" {
+	switch {
+	case waits[0] != "":
+	case a.Engine == compare.XDP && a.Variant != "asavie":
 		waits = []string{"spin", "poll"}
+	case a.Engine == compare.Kernel && a.Variant == "recvmmsg":
+		waits = []string{"block", "busypoll"}
 	}
 	scheds := []rig.Policy{""}
 	if s.o.Bench.CPUs.Placement != rig.Sender {
@@ -68,6 +81,21 @@ func (s *cell) candidates(a compare.ArmSpec) []trial.Setting {
 	return out
 }
 
+// rings lists the receive rings open to an arm that is otherwise set: a small one stays in the cache, a large one rides out
+// a reader's absence.
+func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
+	if a.Engine != compare.XDP || a.Variant == "asavie" || a.Option("ring") != "" {
+		return []trial.Setting{set}
+	}
+	var out []trial.Setting
+	for _, n := range []int{1024, 8192, 32768} {
+		next := set
+		next.Ring = n
+		out = append(out, next)
+	}
+	return out
+}
+
 // limitSetting is how the limit runs: XDP_DROP is all NAPI, so the policy that lets NAPI run is its best.
 func (s *cell) limitSetting() trial.Setting {
 	if s.o.Bench.CPUs.Placement == rig.Sender {
@@ -79,41 +107,107 @@ func (s *cell) limitSetting() trial.Setting {
 	return trial.Setting{Sched: rig.FIFO}
 }
 
-// scored is a candidate and how it did.
+// scored is a candidate and how it did in its pilot trials.
 type scored struct {
 	setting trial.Setting
-	trial   compare.Trial
-	record  compare.Candidate
+	trials  []compare.Trial // the valid ones, or all if none was
+	valid   bool
+	err     error
 }
 
-func (s *cell) choose(ctx context.Context, a compare.ArmSpec, list []trial.Setting) (trial.Setting, []compare.Candidate, error) {
-	var ran []scored
-	var failed []compare.Candidate
-	var last error
-	for _, set := range list {
-		s.o.report(Progress{Phase: PhasePilot, Cell: s.c, What: fmt.Sprintf("%s %s", a, set)})
-		t, err := s.pilot(ctx, a, set)
-		if ctx.Err() != nil {
-			return set, nil, ctx.Err()
+// pps is the mean received rate.
+func (c *scored) pps() float64 { return c.mean((*compare.Trial).ReceivedPPS) }
+
+// loss is the mean loss ratio.
+func (c *scored) loss() float64 { return c.mean((*compare.Trial).LossRatio) }
+
+// work is the mean CPU work per packet, ns; 0 when it is not known.
+func (c *scored) work() float64 {
+	return c.mean(func(t *compare.Trial) float64 {
+		if t.CPU == nil || t.CPU.WorkNsPerPacket == nil {
+			return 0
 		}
-		if err != nil {
-			last = err
-			failed = append(failed, compare.Candidate{Setting: set.String(), Note: err.Error()})
+		return *t.CPU.WorkNsPerPacket
+	})
+}
+
+func (c *scored) mean(of func(*compare.Trial) float64) float64 {
+	sum := 0.0
+	for i := range c.trials {
+		sum += of(&c.trials[i])
+	}
+	return sum / float64(len(c.trials))
+}
+
+// pilotRounds is how often each candidate is tried. The second round runs in the opposite order, so that a drift of the
+// machine falls on all alike.
+const pilotRounds = 2
+
+func (s *cell) choose(ctx context.Context, a compare.ArmSpec, list []trial.Setting) (trial.Setting, []compare.Candidate, error) {
+	tried := make([]scored, len(list))
+	for i, set := range list {
+		tried[i].setting = set
+	}
+	for round := range pilotRounds {
+		for i := range tried {
+			c := &tried[i]
+			if round%2 == 1 {
+				c = &tried[len(tried)-1-i]
+			}
+			if c.err != nil {
+				continue
+			}
+			s.o.report(Progress{Phase: PhasePilot, Cell: s.c, What: fmt.Sprintf("%s %s", a, c.setting)})
+			t, err := s.pilot(ctx, a, c.setting)
+			if ctx.Err() != nil {
+				return c.setting, nil, ctx.Err()
+			}
+			c.add(t, err)
+		}
+	}
+	var ran []*scored
+	var last error
+	for i := range tried {
+		if tried[i].err != nil {
+			last = tried[i].err
 			continue
 		}
-		ran = append(ran, scored{set, t, compare.Candidate{Setting: set.String(), ReceivedPPS: compare.Num(t.ReceivedPPS()), LossRatio: compare.Num(t.LossRatio()),
-			Note: t.InvalidBecause}})
+		ran = append(ran, &tried[i])
 	}
 	if len(ran) == 0 {
 		return trial.Setting{}, nil, fmt.Errorf("%s: %w: %w", a, errNoSetting, last)
 	}
 	best := slices.MaxFunc(ran, s.better)
-	out := failed
-	for i := range ran {
-		ran[i].record.Chosen = ran[i].setting == best.setting
-		out = append(out, ran[i].record)
+	var out []compare.Candidate
+	for i := range tried {
+		out = append(out, tried[i].record(&tried[i] == best))
 	}
 	return best.setting, out, nil
+}
+
+// add takes a pilot trial's outcome. An invalid trial counts only while there is no valid one.
+func (c *scored) add(t compare.Trial, err error) {
+	switch {
+	case err != nil:
+		c.err = err
+	case t.Valid && !c.valid:
+		c.trials, c.valid = []compare.Trial{t}, true
+	case t.Valid == c.valid:
+		c.trials = append(c.trials, t)
+	}
+}
+
+func (c *scored) record(chosen bool) compare.Candidate {
+	r := compare.Candidate{Setting: c.setting.String(), Chosen: chosen}
+	if c.err != nil {
+		r.Note = c.err.Error()
+		return r
+	}
+	r.ReceivedPPS, r.LossRatio = compare.Num(c.pps()), compare.Num(c.loss())
+	if !c.valid {
+		r.Note = c.trials[0].InvalidBecause
+	}
+	return r
 }
 
 // pilot runs one candidate, again once if the trial came out invalid.
@@ -135,36 +229,19 @@ func (s *cell) pilot(ctx context.Context, a compare.ArmSpec, set trial.Setting) 
 // sameLoss is the difference of loss below which two candidates are taken for equals, and the cheaper one wins.
 const sameLoss = 0.0005
 
-// better orders candidates: a valid trial before an invalid one, then who received more, then who took less CPU.
-func (s *cell) better(x, y scored) int {
-	if x.trial.Valid != y.trial.Valid {
-		if x.trial.Valid {
+// better orders candidates: valid trials before invalid ones, then who received more, then who took less CPU.
+func (s *cell) better(x, y *scored) int {
+	switch {
+	case x.valid != y.valid:
+		if x.valid {
 			return 1
 		}
 		return -1
+	case s.closedLoop():
+		return cmp.Compare(x.pps(), y.pps())
 	}
-	if s.closedLoop() {
-		return cmpFloat(x.trial.ReceivedPPS(), y.trial.ReceivedPPS())
+	if lx, ly := x.loss(), y.loss(); lx < ly-sameLoss || lx > ly+sameLoss {
+		return cmp.Compare(ly, lx)
 	}
-	if lx, ly := x.trial.LossRatio(), y.trial.LossRatio(); lx < ly-sameLoss || lx > ly+sameLoss {
-		return cmpFloat(ly, lx)
-	}
-	return cmpFloat(work(y.trial), work(x.trial))
-}
-
-func work(t compare.Trial) float64 {
-	if t.CPU == nil || t.CPU.WorkNsPerPacket == nil {
-		return 0
-	}
-	return *t.CPU.WorkNsPerPacket
-}
-
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Compare(y.work(), x.work())
 }

@@ -29,6 +29,9 @@ func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 			return t, err
 		}
 	}
+	if err := b.Rig.SUT.SetDeferral(s.deferral()); err != nil {
+		return t, err
+	}
 	sut, peer, err := b.pair(ctx)
 	if err != nil {
 		return t, err
@@ -102,7 +105,7 @@ func (b *Bench) generate(s Spec) agent.Prepare {
 		device = b.Rig.Peer.Name
 	}
 	return agent.Prepare{Role: agent.Generate, Device: device, Flow: b.flow(s), Run: s.RunID, CPUs: b.generators(),
-		Generate: &agent.Generator{Sizes: s.Load.Sizes, Rate: s.Load.PPS, Count: s.Load.Count, Seconds: s.Load.Seconds, Faults: s.Load.Faults}}
+		Generate: &agent.Generator{Sizes: s.Load.Sizes, Rate: s.Load.PPS, Coalesce: true, Count: s.Load.Count, Seconds: s.Load.Seconds, Faults: s.Load.Faults}}
 }
 
 // running is a trial under way.

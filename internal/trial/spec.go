@@ -4,6 +4,8 @@ package trial
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"twopath/compare"
@@ -39,20 +41,21 @@ func (l Load) takes() float64 {
 type Setting struct {
 	Wait  string     // of an arm that has a choice; "" is the arm's own
 	Sched rig.Policy // of the SUT's NAPI threads; "" is other
+	Ring  int        // receive ring of an xdp arm, descriptors; 0 is the arm's own
 }
 
 func (s Setting) String() string {
-	out := ""
+	var parts []string
 	if s.Wait != "" {
-		out = "wait=" + s.Wait
+		parts = append(parts, "wait="+s.Wait)
+	}
+	if s.Ring != 0 {
+		parts = append(parts, fmt.Sprintf("ring=%d", s.Ring))
 	}
 	if s.Sched != "" {
-		if out != "" {
-			out += " "
-		}
-		out += "sched=" + string(s.Sched)
+		parts = append(parts, "sched="+string(s.Sched))
 	}
-	return out
+	return strings.Join(parts, " ")
 }
 
 // Spec is one trial.
@@ -75,7 +78,20 @@ func (s Spec) options() map[string]string {
 	if s.Setting.Wait != "" {
 		o["wait"] = s.Setting.Wait
 	}
+	if s.Setting.Ring != 0 {
+		o["ring"] = strconv.Itoa(s.Setting.Ring)
+	}
 	return o
+}
+
+// deferral is what the SUT's device is set to: a reader that busy-polls does the work of NAPI itself, and needs the device's
+// interrupts to stay away meanwhile. The values are those of the kernel's own AF_XDP tests. An AF_XDP socket in copy mode is
+// left out: where the kernel gives it no NAPI to poll, frames would wait for the timer.
+func (s Spec) deferral() rig.Deferral {
+	if s.options()["wait"] != "busypoll" || s.Arm.Engine == compare.XDP && s.Arm.Variant != "zerocopy" {
+		return rig.Deferral{}
+	}
+	return rig.Deferral{Irqs: 2, Timeout: 200 * time.Microsecond}
 }
 
 func (s Spec) maxSize() int {
