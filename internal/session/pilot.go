@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"twopath/compare"
 	"twopath/internal/rig"
@@ -67,33 +68,49 @@ func (s *cell) candidates(a compare.ArmSpec, _ trial.Setting) []trial.Setting {
 	if s.o.Bench.CPUs.Placement != rig.Sender {
 		switch s.o.Plan.SoftirqSched {
 		case "best":
-			scheds = []rig.Policy{rig.Other, rig.FIFO}
+			scheds = []rig.Policy{rig.FIFO, rig.Other}
 		default:
 			scheds = []rig.Policy{rig.Policy(s.o.Plan.SoftirqSched)}
 		}
 	}
 	var out []trial.Setting
-	for _, w := range waits {
-		for _, p := range scheds {
+	for _, p := range scheds {
+		for _, w := range waits {
 			out = append(out, trial.Setting{Wait: w, Sched: p})
 		}
 	}
 	return out
 }
 
-// rings lists the receive rings open to an arm that is otherwise set: a small one stays in the cache, a large one rides out
-// a reader's absence.
+// rings lists the receive rings open to an arm that is otherwise set. A small one stays in the cache, which decides under a
+// flood. At a paced load what decides is how long a reader may be away: the ring holds absence of it, as far as it can.
 func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
-	if a.Engine != compare.XDP || a.Variant == "asavie" || a.Option("ring") != "" {
-		return []trial.Setting{set}
+	sizes := []int{1024, 8192}
+	switch {
+	case a.Engine != compare.XDP || a.Variant == "asavie" || a.Option("ring") != "":
+		sizes = []int{0}
+	case s.pps > 0:
+		sizes = []int{ringFor(s.pps)}
 	}
 	var out []trial.Setting
-	for _, n := range []int{1024, 8192, 32768} {
+	for _, n := range sizes {
 		next := set
 		next.Ring = n
 		out = append(out, next)
 	}
 	return out
+}
+
+// absence is how long a reader may be away before its ring overflows: several slices of the scheduler.
+const absence = 20 * time.Millisecond
+
+// ringFor is the smallest power of two that holds absence of a load, within what a socket may have.
+func ringFor(pps float64) int {
+	n := 1024
+	for float64(n) < pps*absence.Seconds() && n < 32768 {
+		n *= 2
+	}
+	return n
 }
 
 // limitSetting is how the limit runs: XDP_DROP is all NAPI, so the policy that lets NAPI run is its best.
@@ -110,6 +127,7 @@ func (s *cell) limitSetting() trial.Setting {
 // scored is a candidate and how it did in its pilot trials.
 type scored struct {
 	setting trial.Setting
+	rank    int             // in the list of candidates
 	trials  []compare.Trial // the valid ones, or all if none was
 	valid   bool
 	err     error
@@ -146,7 +164,7 @@ const pilotRounds = 2
 func (s *cell) choose(ctx context.Context, a compare.ArmSpec, list []trial.Setting) (trial.Setting, []compare.Candidate, error) {
 	tried := make([]scored, len(list))
 	for i, set := range list {
-		tried[i].setting = set
+		tried[i].setting, tried[i].rank = set, i
 	}
 	for round := range pilotRounds {
 		for i := range tried {
@@ -226,10 +244,12 @@ func (s *cell) pilot(ctx context.Context, a compare.ArmSpec, set trial.Setting) 
 	return t, nil
 }
 
-// sameLoss is the difference of loss below which two candidates are taken for equals, and the cheaper one wins.
-const sameLoss = 0.0005
+// sameLoss is the difference of loss below which pilot trials cannot tell two candidates apart: one absence of the CPU, of
+// a millisecond or two, makes as much.
+const sameLoss = 0.003
 
-// better orders candidates: valid trials before invalid ones, then who received more, then who took less CPU.
+// better orders candidates: valid trials before invalid ones, then who received more. Where neither lost anything, who took
+// less CPU is better; where both lost about as little, the one listed first is, for pilots are too short to tell.
 func (s *cell) better(x, y *scored) int {
 	switch {
 	case x.valid != y.valid:
@@ -240,8 +260,12 @@ func (s *cell) better(x, y *scored) int {
 	case s.closedLoop():
 		return cmp.Compare(x.pps(), y.pps())
 	}
-	if lx, ly := x.loss(), y.loss(); lx < ly-sameLoss || lx > ly+sameLoss {
+	lx, ly := x.loss(), y.loss()
+	switch {
+	case lx < ly-sameLoss || lx > ly+sameLoss:
 		return cmp.Compare(ly, lx)
+	case lx == 0 && ly == 0:
+		return cmp.Compare(y.work(), x.work())
 	}
-	return cmp.Compare(y.work(), x.work())
+	return cmp.Compare(y.rank, x.rank)
 }

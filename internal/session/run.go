@@ -95,7 +95,7 @@ func (s *cell) carryOut(ctx context.Context) error {
 	block := 0
 	out, err := compare.Run(ctx, schedule, compare.RunOptions{ClosedLoop: s.closedLoop(), Progress: s.progress},
 		func(ctx context.Context, t compare.TrialSpec) (compare.Trial, error) {
-			if t.Block != block {
+			if t.Block != block && !s.o.Single {
 				block = t.Block
 				if err := s.limitAtLoad(ctx, block); err != nil {
 					return compare.Trial{}, err
