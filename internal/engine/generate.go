@@ -67,12 +67,13 @@ func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err erro
 	return g, got, nil
 }
 
-// Frames are handed over together that are due within 24 runs of the generator's program, of a microsecond at most each:
-// about what a NIC does that moderates its interrupts at 20 us. Fewer, and a receiving core on a virtual machine spends
-// half of its time on wake-ups; more, and too little is left of the 256 slots of a veth's ring for a wake-up that is late.
+// Frames are handed over together that are due within 32 runs of the generator's program, of half a microsecond at most
+// each: about what a NIC does that moderates its interrupts at 20 us. Fewer, and a receiving core on a virtual machine
+// spends half of its time on wake-ups; more, and too little is left of the 256 slots of a veth's ring for a wake-up that is
+// late, and the generator's own pages, as many as a batch has runs, leave the cache.
 const (
-	coalesceBatch    = 24
-	coalescePatience = 40
+	coalesceBatch    = 32
+	coalescePatience = 20
 )
 
 // handover is how many frames a batch has at most, and how often a run looks at the clock.

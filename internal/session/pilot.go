@@ -15,7 +15,7 @@ import (
 )
 
 // pilotShare is how long a pilot trial lasts, of a measured one.
-const pilotShare = 0.35
+const pilotShare = 0.5
 
 // pilots chooses each arm's setting where the user left it open: how the reader waits and how the SUT's NAPI threads are
 // scheduled, for the best of each arm differs, and one policy for all would make a strawman of one of them. Pilot trials
@@ -33,7 +33,12 @@ func (s *cell) pilots(ctx context.Context) error {
 		}
 		arm := compare.Arm{Name: name, Engine: a.Engine}
 		set := trial.Setting{}
-		for _, open := range []func(compare.ArmSpec, trial.Setting) []trial.Setting{s.candidates, s.rings} {
+		// At a paced load the ring follows from the load, so that the rest is tried with it; under a flood it comes last.
+		choices := []func(compare.ArmSpec, trial.Setting) []trial.Setting{s.rings, s.candidates}
+		if s.pps == 0 {
+			slices.Reverse(choices)
+		}
+		for _, open := range choices {
 			list := open(a, set)
 			set = list[0]
 			if len(list) == 1 {
@@ -55,7 +60,7 @@ func (s *cell) pilots(ctx context.Context) error {
 }
 
 // candidates lists how an arm may wait and its NAPI be scheduled; one means that there is nothing to choose.
-func (s *cell) candidates(a compare.ArmSpec, _ trial.Setting) []trial.Setting {
+func (s *cell) candidates(a compare.ArmSpec, set trial.Setting) []trial.Setting {
 	waits := []string{a.Option("wait")}
 	switch {
 	case waits[0] != "":
@@ -76,7 +81,7 @@ func (s *cell) candidates(a compare.ArmSpec, _ trial.Setting) []trial.Setting {
 	var out []trial.Setting
 	for _, p := range scheds {
 		for _, w := range waits {
-			out = append(out, trial.Setting{Wait: w, Sched: p})
+			out = append(out, trial.Setting{Wait: w, Sched: p, Ring: set.Ring})
 		}
 	}
 	return out
@@ -101,8 +106,9 @@ func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
 	return out
 }
 
-// absence is how long a reader may be away before its ring overflows: several slices of the scheduler.
-const absence = 20 * time.Millisecond
+// absence is how long a reader may be away before its ring overflows: a slice of the scheduler and some. Larger rings lose
+// more by the cache than they hold.
+const absence = 5 * time.Millisecond
 
 // ringFor is the smallest power of two that holds absence of a load, within what a socket may have.
 func ringFor(pps float64) int {
