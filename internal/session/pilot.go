@@ -95,7 +95,7 @@ func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
 	case a.Engine != compare.XDP || a.Variant == "asavie" || a.Option("ring") != "":
 		sizes = []int{0}
 	case s.pps > 0:
-		sizes = []int{ringFor(s.pps)}
+		sizes = []int{ringFor(s.pps, s.absence())}
 	}
 	var out []trial.Setting
 	for _, n := range sizes {
@@ -106,12 +106,17 @@ func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
 	return out
 }
 
-// absence is how long a reader may be away before its ring overflows: a slice of the scheduler and some. Larger rings lose
-// more by the cache than they hold.
-const absence = 5 * time.Millisecond
+// absence is how long a reader may be away before its ring overflows. On a core that it shares with NAPI larger rings lose
+// more by the cache than they hold; elsewhere what counts is to outlast what else the machine does.
+func (s *cell) absence() time.Duration {
+	if s.o.Bench.CPUs.Placement == rig.Shared {
+		return 5 * time.Millisecond
+	}
+	return 20 * time.Millisecond
+}
 
 // ringFor is the smallest power of two that holds absence of a load, within what a socket may have.
-func ringFor(pps float64) int {
+func ringFor(pps float64, absence time.Duration) int {
 	n := 1024
 	for float64(n) < pps*absence.Seconds() && n < 32768 {
 		n *= 2
