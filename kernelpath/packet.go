@@ -93,7 +93,6 @@ type Packet struct {
 	poll    [2]unix.PollFd
 	timeout unix.Timespec
 	count   packetCounts
-	stats   unix.TpacketStatsV3
 	total   struct{ packets, drops, freeze uint64 }
 	queued  uint64
 	sunk    uint64 // datagrams taken out of the quiet socket
@@ -101,7 +100,8 @@ type Packet struct {
 }
 
 type packetCounts struct {
-	frames, bytes, blocks, waits, wakeups, timeouts, interrupts, cut, tagged uint64
+	waitCounts
+	frames, bytes, blocks, cut, tagged uint64
 }
 
 // OpenPacket opens the ring on a device in the network namespace of the calling thread.
@@ -251,27 +251,15 @@ func (r *Packet) advance() (ok bool, err error) {
 }
 
 func (r *Packet) wait() (ready bool, err error) {
-	r.timeout = unix.NsecToTimespec(r.o.Timeout.Nanoseconds())
-	n, errno := waitPoll(r.poll[:], &r.timeout)
-	r.count.waits++
-	switch {
-	case errno == unix.EINTR:
-		r.count.interrupts++
-		return false, nil
-	case errno != 0:
-		return false, fmt.Errorf("ppoll: %w", errno)
-	case n == 0:
-		r.count.timeouts++
-		return false, nil
+	events, err := r.waker.sleep(&r.poll, &r.timeout, r.o.Timeout, &r.count.waitCounts)
+	if err != nil {
+		return false, err
 	}
-	if r.poll[1].Revents != 0 {
-		r.waker.reset()
-	}
-	if ev := r.poll[0].Revents; ev&unix.POLLERR != 0 {
+	if events&unix.POLLERR != 0 {
 		if e, err := unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil && e != 0 {
 			return false, explain("packet socket on "+r.o.Interface, unix.Errno(e))
 		}
-	} else if ev != 0 {
+	} else if events != 0 {
 		r.count.wakeups++
 		return true, nil
 	}

@@ -35,7 +35,8 @@ type Recvmmsg struct {
 }
 
 type recvmmsgCounts struct {
-	datagrams, bytes, calls, again, waits, wakeups, timeouts, interrupts, icmp, truncated, aggregates uint64
+	waitCounts
+	datagrams, bytes, calls, again, icmp, truncated, aggregates uint64
 }
 
 // OpenRecvmmsg opens the socket in the network namespace of the calling thread.

@@ -85,27 +85,12 @@ func (r *Recvmmsg) took(n, want int, errno unix.Errno) (nothing bool, err error)
 // wait sleeps until the socket has something, at most the timeout. poll, not epoll: a socket in an epoll set pays for a
 // callback with every datagram, one that is polled only while the reader sleeps (net/core/sock.c: sock_def_readable).
 func (r *Recvmmsg) wait() (ready bool, err error) {
-	r.timeout = unix.NsecToTimespec(r.o.Timeout.Nanoseconds())
-	n, errno := waitPoll(r.poll[:], &r.timeout)
-	r.count.waits++
-	switch {
-	case errno == unix.EINTR:
-		r.count.interrupts++
-		return false, nil
-	case errno != 0:
-		return false, fmt.Errorf("ppoll: %w", errno)
-	case n == 0:
-		r.count.timeouts++
-		return false, nil
+	events, err := r.waker.sleep(&r.poll, &r.timeout, r.o.Timeout, &r.count.waitCounts)
+	if err != nil || events == 0 {
+		return false, err
 	}
-	if r.poll[1].Revents != 0 {
-		r.waker.reset()
-	}
-	if r.poll[0].Revents != 0 {
-		r.count.wakeups++
-		return true, nil
-	}
-	return false, nil
+	r.count.wakeups++
+	return true, nil
 }
 
 // spin asks until there is something, looking at the clock only now and then: a look costs a fifth of an empty call.

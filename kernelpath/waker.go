@@ -5,6 +5,7 @@ package kernelpath
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,6 +49,34 @@ func (w *waker) reset() {
 	w.set.Store(false)
 	var b [8]byte
 	nowRead(w.fd, b[:])
+}
+
+// waitCounts is how waits began and ended.
+type waitCounts struct {
+	waits, wakeups, timeouts, interrupts uint64
+}
+
+// sleep waits until fds[0] has something, at most d, and returns what it has: nothing after a timeout, a signal or a
+// wake. fds[1] is the waker's eventfd. fds and limit are the caller's, so that nothing is allocated here; limit is
+// written to. Wakeups are for the caller to count.
+func (w *waker) sleep(fds *[2]unix.PollFd, limit *unix.Timespec, d time.Duration, c *waitCounts) (events int16, err error) {
+	*limit = unix.NsecToTimespec(d.Nanoseconds())
+	n, errno := waitPoll(fds[:], limit)
+	c.waits++
+	switch {
+	case errno == unix.EINTR:
+		c.interrupts++
+		return 0, nil
+	case errno != 0:
+		return 0, fmt.Errorf("ppoll: %w", errno)
+	case n == 0:
+		c.timeouts++
+		return 0, nil
+	}
+	if fds[1].Revents != 0 {
+		w.reset()
+	}
+	return fds[0].Revents, nil
 }
 
 func (w *waker) close() error { return unix.Close(w.fd) }
