@@ -108,37 +108,6 @@ func TestSpinMeter(t *testing.T) {
 	}
 }
 
-func TestGapMeter(t *testing.T) {
-	m := NewGapMeter(TickRate{1e9}, time.Microsecond)
-	m.Start(500)
-	for now := uint64(600); now <= 1000; now += 100 {
-		m.Tick(now)
-	}
-	if n, _ := m.Count(); n != 0 || m.Longest() != (Stall{600, 100}) {
-		t.Errorf("count %d, longest %+v", n, m.Longest())
-	}
-	m.Tick(6000) // 5000
-	m.Tick(7000) // the threshold itself is no stall
-	m.Tick(9000) // 2000
-	m.Start(50_000)
-	m.Tick(50_010)
-	n, total := m.Count()
-	if n != 2 || total != 7000 || m.Longest() != (Stall{6000, 5000}) {
-		t.Errorf("count %d, total %d, longest %+v", n, total, m.Longest())
-	}
-	if s := m.Stalls(); len(s) != 2 || s[0] != (Stall{6000, 5000}) || s[1] != (Stall{9000, 2000}) {
-		t.Errorf("stalls %v", s)
-	}
-	now := uint64(100_000)
-	for range 100 {
-		now += 3000
-		m.Tick(now)
-	}
-	if n, _ := m.Count(); n != 102 || len(m.Stalls()) != maxStalls {
-		t.Errorf("count %d, remembered %d", n, len(m.Stalls()))
-	}
-}
-
 func TestWork(t *testing.T) {
 	rate, err := CalibrateTicks(5 * time.Millisecond)
 	if err != nil {
@@ -168,13 +137,12 @@ func TestWork(t *testing.T) {
 
 func TestLoopMetersDoNotAllocate(t *testing.T) {
 	rate := TickRate{1e9}
-	spin, gap := NewSpinMeter(rate), NewGapMeter(rate, time.Nanosecond)
+	spin := NewSpinMeter(rate)
 	work := NewWork(compare.Work{Time: 100 * time.Nanosecond, Loops: 3}, TickRate{2e9})
 	now := uint64(0)
 	if got := testing.AllocsPerRun(1000, func() {
 		now += 1000
 		spin.Tick(now, now%2000 == 0)
-		gap.Tick(now)
 		work.Do()
 	}); got != 0 {
 		t.Errorf("%v allocations per run", got)
@@ -221,10 +189,8 @@ func TestTaskTimes(t *testing.T) {
 }
 
 func BenchmarkLoopMeters(b *testing.B) {
-	spin, gap := NewSpinMeter(TickRate{1e9}), NewGapMeter(TickRate{1e9}, time.Millisecond)
+	spin := NewSpinMeter(TickRate{1e9})
 	for b.Loop() {
-		now := Ticks()
-		spin.Tick(now, true)
-		gap.Tick(now)
+		spin.Tick(Ticks(), true)
 	}
 }

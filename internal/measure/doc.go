@@ -4,6 +4,6 @@
 // sequence numbers arrived (Window), how late (Histogram), what it cost (CPUCost, SpinMeter) and where every packet
 // that did not arrive went (Build, the ledger).
 //
-// What runs per packet (Ticks, Window.Add, Histogram.Record, SpinMeter.Tick, GapMeter.Tick, Work.Do) allocates
-// nothing, takes no lock and belongs to one goroutine; results of several workers are merged afterwards.
+// What runs per packet (Ticks, Window.Add, Histogram.Record, SpinMeter.Tick, Work.Do) allocates nothing, takes no
+// lock and belongs to one goroutine; results of several workers are merged afterwards.
 package measure

@@ -241,7 +241,7 @@ func TestStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Add(0)
-	s.Add(1<<40 | 0)
+	s.Add(1 << 40)
 	s.Add(1<<40 | 1)
 	s.Add(1<<40 | 1)
 	if got := s.Add(2<<40 | 5); got != Unknown {
