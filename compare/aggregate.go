@@ -4,9 +4,6 @@ package compare
 
 import "slices"
 
-// counted reports whether a trial's numbers go into its arm's.
-func (t *Trial) counted() bool { return t.Valid && (t.Kind == Measured || t.Kind == AA) }
-
 // Aggregate fills a's figures and totals from its trials among all; what was
 // requested and effective, and the bounds of a search, are left alone. A
 // figure is the median over valid measured trials, the loss ratio that of all

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"twopath/compare"
-	"twopath/internal/agent"
 	"twopath/internal/trial"
 )
 
@@ -74,6 +73,3 @@ func (o *Options) report(p Progress) {
 		o.Progress(p)
 	}
 }
-
-// Live is the newest live counters of the trial under way.
-func (o *Options) Live() agent.Live { return o.Bench.Live() }
