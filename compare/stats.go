@@ -62,7 +62,7 @@ func (e Estimate) Interval(level float64) (low, high float64) {
 	}
 	tail := (1 - level) / 2
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(e.N - 1)}.Quantile(1 - tail)
-	lo, hi := percentile(e.medians, tail), percentile(e.medians, 1-tail)
+	lo, hi := Quantile(e.medians, tail), Quantile(e.medians, 1-tail)
 	return math.Exp(min(lo, mean-t*sem)), math.Exp(max(hi, mean+t*sem))
 }
 
@@ -159,8 +159,8 @@ func median(v []float64) float64 {
 	return v[n/2-1] + (v[n/2]-v[n/2-1])/2
 }
 
-// percentile of sorted values, by linear interpolation.
-func percentile(sorted []float64, q float64) float64 {
+// Quantile interpolates in sorted values, of which there is at least one (Hyndman and Fan's type 7); q is from 0 to 1.
+func Quantile(sorted []float64, q float64) float64 {
 	x := q * float64(len(sorted)-1)
 	i := int(x)
 	if i+1 >= len(sorted) {

@@ -86,7 +86,7 @@ func TestMedianAndPercentile(t *testing.T) {
 		t.Error("median")
 	}
 	s := []float64{0, 1, 2, 3, 4}
-	if !near(percentile(s, 0.5), 2) || !near(percentile(s, 0.125), 0.5) || !near(percentile(s, 1), 4) {
+	if !near(Quantile(s, 0.5), 2) || !near(Quantile(s, 0.125), 0.5) || !near(Quantile(s, 1), 4) {
 		t.Error("percentile")
 	}
 }
@@ -116,7 +116,7 @@ func TestIntervalCoverage(t *testing.T) {
 			if low, high := e.Interval(0.95); low <= 1 && high >= 1 {
 				covered++
 			}
-			if percentile(e.medians, 0.025) <= 0 && percentile(e.medians, 0.975) >= 0 {
+			if Quantile(e.medians, 0.025) <= 0 && Quantile(e.medians, 0.975) >= 0 {
 				bootstrapAlone++
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -331,22 +330,7 @@ func TestWithoutPrivilege(t *testing.T) {
 		return
 	}
 	// As root, run this test again as nobody.
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := t.TempDir()
-	if out, err := exec.Command("cp", exe, copied+"/test").CombinedOutput(); err != nil {
-		t.Fatalf("copy test binary: %v %s", err, out)
-	}
-	for d := copied; d != "/" && d != os.TempDir(); d = d[:strings.LastIndexByte(d, '/')] {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command(copied+"/test", "-test.run", "^TestWithoutPrivilege$", "-test.v")
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd := nstest.Unprivileged(t, exec.Command("/proc/self/exe", "-test.run", "^TestWithoutPrivilege$", "-test.v"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("as nobody: %v\n%s", err, out)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"twopath/compare"
+	"twopath/internal/host"
 	"twopath/internal/rig"
 	"twopath/internal/trial"
 )
@@ -34,7 +35,7 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	if err := a.recoverLeftovers(); err != nil {
 		return nil, err
 	}
-	allowed, err := allowedCPUs()
+	allowed, err := host.AllowedCPUs()
 	if err != nil {
 		return nil, err
 	}
@@ -143,21 +144,6 @@ func (s *setup) close() error {
 
 // leave is close for a hurry: nothing is reported.
 func (s *setup) leave() { _ = s.close() }
-
-// allowedCPUs are those this process may use.
-func allowedCPUs() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("read allowed CPUs: %w", err)
-	}
-	var cpus []int
-	for c := range len(set) * 64 {
-		if set.IsSet(c) {
-			cpus = append(cpus, c)
-		}
-	}
-	return cpus, nil
-}
 
 // pinProcess moves every thread of this process to the given CPUs; later ones inherit it.
 func pinProcess(cpus []int) error {

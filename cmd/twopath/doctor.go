@@ -129,7 +129,7 @@ func vethChecks() []host.Check {
 
 // placeable tries both policies of threaded NAPI.
 func placeable(r *rig.Rig) error {
-	cpus, err := allowedCPUs()
+	cpus, err := host.AllowedCPUs()
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"twopath/internal/agent"
+	"twopath/internal/host"
 	"twopath/internal/rig"
 	"twopath/internal/trial"
 )
@@ -23,7 +24,7 @@ func place(p agent.Place) (agent.Placed, io.Closer, error) {
 	if err != nil {
 		return agent.Placed{}, nil, err
 	}
-	cpus, err := allowedCPUs()
+	cpus, err := host.AllowedCPUs()
 	if err != nil {
 		return agent.Placed{}, nil, errors.Join(err, r.Close())
 	}

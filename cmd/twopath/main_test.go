@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"twopath/internal/nstest"
 )
 
 // programVariable makes the test binary the program itself: what is tested as a process is what users run.
@@ -133,7 +135,7 @@ func TestWithoutRoot(t *testing.T) {
 		t.Log("as root this is what a user without privileges sees")
 	}
 	for _, line := range []string{"compare udp-rx --count 1000", "demo", "rig up"} {
-		c := unprivileged(t, program(strings.Fields(line)...))
+		c := nstest.Unprivileged(t, program(strings.Fields(line)...))
 		out, err := c.CombinedOutput()
 		if code := c.ProcessState.ExitCode(); code != exitMachine {
 			t.Errorf("%s: exit %d (%v): %s", line, code, err, out)

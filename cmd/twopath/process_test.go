@@ -253,11 +253,9 @@ func foreignProgram(t *testing.T) func() error {
 	}
 }
 
-// TestForeignProgramIsNamedAndLeft asks for a device that somebody else's program is on.
-func TestForeignProgramIsNamedAndLeft(t *testing.T) {
-	nstest.Root(t)
-	there := foreignProgram(t)
-	for _, name := range []string{"tpforeign0", "tpforeign1"} {
+func setUp(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
 		l, err := netlink.LinkByName(name)
 		if err != nil {
 			t.Fatal(err)
@@ -266,6 +264,13 @@ func TestForeignProgramIsNamedAndLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestForeignProgramIsNamedAndLeft asks for a device that somebody else's program is on.
+func TestForeignProgramIsNamedAndLeft(t *testing.T) {
+	nstest.Root(t)
+	there := foreignProgram(t)
+	setUp(t, "tpforeign0", "tpforeign1")
 	before := hostState(t)
 	p := start(t, "run udp-rx xdp:auto --nic tpforeign0 --peer :tpforeign1 --rate 1k --count 100")
 	if code := p.wait(t, time.Minute); code != exitMachine {
@@ -290,15 +295,7 @@ func TestTwoPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { netlink.LinkDel(veth) })
-	for _, name := range []string{"tpport0", "tpport1"} {
-		l, err := netlink.LinkByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := netlink.LinkSetUp(l); err != nil {
-			t.Fatal(err)
-		}
-	}
+	setUp(t, "tpport0", "tpport1")
 	before := hostState(t)
 	p := start(t, "compare udp-rx --nic tpport0 --peer :tpport1 --rate 10k --count 1000 --blocks 1 --warmup 0 --placement shared --json -")
 	p.wait(t, 3*time.Minute)

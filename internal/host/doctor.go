@@ -20,7 +20,7 @@ type DoctorOptions struct {
 func Doctor(o DoctorOptions) []Check {
 	root := os.Geteuid() == 0
 	h := Facts()
-	cpus, err := allowedCPUs()
+	cpus, err := AllowedCPUs()
 	if err != nil {
 		return []Check{{ID: "cpu.count", Status: Skip, What: err.Error(), Why: "everything else needs to know the CPUs"}}
 	}

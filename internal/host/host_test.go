@@ -4,16 +4,12 @@ package host
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -81,20 +77,7 @@ func TestDoctorAsRoot(t *testing.T) {
 }
 
 func TestDoctorAsNobody(t *testing.T) {
-	c := exec.Command("/proc/self/exe")
-	if os.Geteuid() == 0 {
-		// Where go test builds, others may not look: the copy is put where they may.
-		dir, err := os.MkdirTemp("/tmp", "host")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		c.Path, c.Dir = filepath.Join(dir, "host.test"), dir
-		if err := errors.Join(os.Chmod(dir, 0o755), copyFile("/proc/self/exe", c.Path)); err != nil {
-			t.Fatal(err)
-		}
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	}
+	c := nstest.Unprivileged(t, exec.Command("/proc/self/exe"))
 	c.Env = append(os.Environ(), "HOST_TEST_ROLE=doctor")
 	c.Stderr = os.Stderr
 	out, err := c.Output()
@@ -112,20 +95,6 @@ func TestDoctorAsNobody(t *testing.T) {
 	if !strings.Contains(checks["cap.net_admin"].Cure, "sudo") {
 		t.Errorf("cure for a user: %q", checks["cap.net_admin"].Cure)
 	}
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 func TestFacts(t *testing.T) {
@@ -155,7 +124,7 @@ func TestFacts(t *testing.T) {
 }
 
 func TestStallsSeeTheGapOfABusyCPU(t *testing.T) {
-	cpus, err := allowedCPUs()
+	cpus, err := AllowedCPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +143,7 @@ func TestStallsSeeTheGapOfABusyCPU(t *testing.T) {
 	if s := Stalls([]int{1023}, time.Millisecond)[0]; s.Failed == nil {
 		t.Errorf("CPU 1023 was watched: %+v", s)
 	}
-	after, err := allowedCPUs()
+	after, err := AllowedCPUs()
 	if err != nil || !slices.Equal(after, cpus) {
 		t.Errorf("affinity went from %v to %v, %v", cpus, after, err)
 	}

@@ -109,7 +109,7 @@ func (d Device) mtuCheck() Check {
 func (d Device) queueCheck() Check {
 	c := Check{ID: "nic.queues", Status: Pass, What: fmt.Sprintf("%d receive and %d transmit queues (of at most %d)", d.RxQueues, d.TxQueues, max(d.MaxQueue, d.RxQueues)),
 		Why: "an AF_XDP socket sees one queue; what arrives on others is not lost but elsewhere"}
-	cpus, err := allowedCPUs()
+	cpus, err := AllowedCPUs()
 	if err == nil && d.RxQueues > len(cpus) {
 		c.Status = Warn
 		c.Cure = fmt.Sprintf("set as many as are measured: ethtool -L %s combined 1", d.Name)

@@ -115,8 +115,8 @@ func virtualCheck(h compare.Host) Check {
 	return c
 }
 
-// allowedCPUs lists the CPUs this process may use.
-func allowedCPUs() ([]int, error) {
+// AllowedCPUs lists the CPUs this process may use.
+func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("read affinity: %w", err)

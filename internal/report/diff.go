@@ -257,9 +257,9 @@ func spread(m compare.Metric, sides ...[]*compare.Trial) *float64 {
 			return nil
 		}
 		slices.Sort(values)
-		half := (quantile(values, 0.75) - quantile(values, 0.25)) / 2
+		half := (compare.Quantile(values, 0.75) - compare.Quantile(values, 0.25)) / 2
 		if m.Name != compare.MetricLoss {
-			half /= quantile(values, 0.5)
+			half /= compare.Quantile(values, 0.5)
 		}
 		if !finite(half) {
 			return nil
@@ -267,14 +267,4 @@ func spread(m compare.Metric, sides ...[]*compare.Trial) *float64 {
 		worst = max(worst, half)
 	}
 	return &worst
-}
-
-// quantile interpolates in sorted values (Hyndman and Fan's type 7).
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }

@@ -33,14 +33,11 @@ func NewPair(o PairOptions) (_ *Rig, err error) {
 	if o.Carrier == 0 {
 		o.Carrier = 10 * time.Second
 	}
-	unlock, err := lock(o.StateDir)
+	unlock, err := lockRecovered(o.StateDir)
 	if err != nil {
-		return nil, privilege(err)
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if _, err := recoverLocked(o.StateDir); err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	j := &journal{Kind: string(Pair), Namespaces: []string{SUTNamespace, PeerNamespace}}
 	if err := o.inspect(j); err != nil {
 		return nil, err

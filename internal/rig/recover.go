@@ -64,6 +64,17 @@ func Recover(dir string) (_ []Leftover, err error) {
 	return recoverLocked(dir)
 }
 
+// lockRecovered takes the lock to set something up, after what dead owners left has been undone.
+func lockRecovered(dir string) (unlock func() error, err error) {
+	if unlock, err = lock(dir); err != nil {
+		return nil, privilege(err)
+	}
+	if _, err := recoverLocked(dir); err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return unlock, nil
+}
+
 func recoverLocked(dir string) ([]Leftover, error) {
 	js, err := journals(dir)
 	errs := []error{err}

@@ -15,6 +15,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+
+	"twopath/internal/nstest"
 )
 
 // refused asserts that both ways to take a port refuse it with the given cause, and leave no journal.
@@ -156,7 +158,8 @@ func TestForeignXDPIsRefused(t *testing.T) {
 }
 
 func TestNonRootIsRefused(t *testing.T) {
-	c := asNobody(t, "unprivileged")
+	c := nstest.Unprivileged(t, reexec("unprivileged"))
+	c.Stderr = nil // CombinedOutput's
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -31,14 +31,11 @@ func NewRemote(o RemoteOptions) (_ *Rig, err error) {
 	if o.IF == "" {
 		return nil, &Refusal{ID: "no-device", Usage: true, What: "a port is needed", Cure: "use --nic IF --peer HOST:IF"}
 	}
-	unlock, err := lock(o.StateDir)
+	unlock, err := lockRecovered(o.StateDir)
 	if err != nil {
-		return nil, privilege(err)
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if _, err := recoverLocked(o.StateDir); err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	j := &journal{Kind: string(Remote)}
 	if j.Owner, err = thisProcess(); err != nil {
 		return nil, err

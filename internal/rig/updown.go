@@ -23,14 +23,11 @@ func Up(o UpOptions) (_ *Rig, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(o.StateDir)
+	unlock, err := lockRecovered(o.StateDir)
 	if err != nil {
-		return nil, privilege(err)
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if _, err := recoverLocked(o.StateDir); err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	j := &journal{Kind: "up", Namespaces: []string{SUTNamespace, PeerNamespace}}
 	if err := namesFree(j.Namespaces); err != nil {
 		return nil, err
