@@ -107,8 +107,9 @@ func NewPair(t testing.TB, o Options) *Pair {
 func (e *End) configure(t testing.TB, other *End, gro bool) {
 	t.Helper()
 	// Quiet IPv6 before the link is up, or MLD and DAD frames mix with the test's.
-	for _, f := range []string{"accept_dad", "router_solicitations", "accept_ra"} {
-		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+e.Name+"/"+f, []byte("0"), 0)
+	for f, value := range map[string]string{"accept_dad": "0", "router_solicitations": "0", "accept_ra": "0",
+		"mldv1_unsolicited_report_interval": "1", "mldv2_unsolicited_report_interval": "1"} { // ms
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+e.Name+"/"+f, []byte(value), 0)
 	}
 	l, err := netlink.LinkByName(e.Name)
 	must(t, "find "+e.Name, err)
