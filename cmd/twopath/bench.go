@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +62,9 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		return nil, err
 	}
 	s.far = peer
+	if err := checkMTU(p, r); err != nil {
+		return nil, errors.Join(err, s.far.close(), r.Close())
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.far.close(), r.Close())
@@ -181,4 +186,29 @@ func sshClient() []netip.Addr {
 		return nil
 	}
 	return []netip.Addr{a}
+}
+
+// checkMTU refuses frames that a port would not carry, before anything is measured.
+func checkMTU(p compare.Plan, r *rig.Rig) error {
+	cells, err := p.Cells()
+	if err != nil {
+		return err
+	}
+	largest := 0
+	for _, c := range cells {
+		largest = max(largest, slices.Max(c.Size.Cycle()))
+	}
+	need := largest - 18 // Ethernet header and FCS
+	for _, side := range r.Sides() {
+		var dev *net.Interface
+		err := side.Do(func() (err error) { dev, err = net.InterfaceByIndex(side.Index); return err })
+		if err != nil {
+			return fmt.Errorf("read MTU of %s: %w", side.Name, err)
+		}
+		if dev.MTU < need {
+			return fail(exitUsage, "size %d needs an MTU of %d, and %s has %d; use --size %d or less, or ip link set %s mtu %d",
+				largest, need, side.Name, dev.MTU, dev.MTU+18, side.Name, need)
+		}
+	}
+	return nil
 }

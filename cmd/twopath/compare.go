@@ -63,6 +63,9 @@ func (a *app) runPlan(c *cobra.Command, args []string, single bool) error {
 		}
 		p.Blocks, p.Warmup = singleBlocks(c, p.Blocks), 0
 	}
+	if !single && len(p.Arms) == 1 && !p.AA {
+		return fail(exitUsage, "compare takes two arms or more, and %s is one; add another, --aa for a twin of it, or use twopath run", p.Arms[0])
+	}
 	o, err := readOutput(c)
 	if err != nil {
 		return err

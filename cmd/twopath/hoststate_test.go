@@ -77,7 +77,7 @@ func hostState(t *testing.T) []string {
 
 // ours tells the devices that this package's runs see from those that other packages' tests make meanwhile.
 func ours(name string) bool {
-	for _, prefix := range []string{"eth", "en", "lo", "ifb", "sut", "peer", "tpforeign", "tpport"} {
+	for _, prefix := range []string{"eth", "en", "lo", "ifb", "sut", "peer", "tpforeign", "tpport", "tpfar"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -84,6 +84,7 @@ func TestBadInput(t *testing.T) {
 		{"compare --plan /nonexistent.yaml", 2, []string{"nonexistent"}},
 		{"compare --plan " + file("bad.yaml", "test: udp-rx\nrat: 5\n"), 2, []string{"rat", "line 2", "rate"}},
 		{"compare --plan " + file("tab.yaml", "test: [\n"), 2, []string{"plan"}},
+		{"compare udp-rx xdp:auto", 2, []string{"xdp:auto", "twopath run"}},
 		{"run udp-rx xdp:auto kernel:epoll", 2, []string{"run"}},
 		{"demo now", 2, []string{"demo"}},
 		{"report", 2, []string{"report"}},

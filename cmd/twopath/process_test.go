@@ -34,7 +34,14 @@ type process struct {
 
 func start(t *testing.T, line string) *process {
 	t.Helper()
+	return startWith(t, line, os.Environ())
+}
+
+// startWith starts the program in an environment.
+func startWith(t *testing.T, line string, env []string) *process {
+	t.Helper()
 	p := &process{Cmd: program(strings.Fields(line)...), ended: make(chan error, 1)}
+	p.Env = append(env, programVariable+"=1")
 	p.Dir = t.TempDir()
 	p.Stdout, p.Stderr = &p.out, &p.err
 	if err := p.Start(); err != nil {

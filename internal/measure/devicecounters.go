@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -43,13 +44,32 @@ func (r *Reader) link() (map[string]uint64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parse link of %s: %w", r.o.Device, err)
 		}
-		for _, a := range attrs {
-			if a.Attr.Type == unix.IFLA_STATS64 {
-				return parseLinkStats(a.Value), nil
-			}
+		m := parseLink(attrs)
+		if len(m) > 0 {
+			return m, nil
 		}
 	}
 	return nil, fmt.Errorf("read link statistics of %s: no IFLA_STATS64 in the answer", r.o.Device)
+}
+
+// parseLink takes the statistics and the number of times the carrier came or went; nothing without statistics.
+func parseLink(attrs []syscall.NetlinkRouteAttr) map[string]uint64 {
+	var m map[string]uint64
+	changes, known := uint64(0), false
+	for _, a := range attrs {
+		switch a.Attr.Type {
+		case unix.IFLA_STATS64:
+			m = parseLinkStats(a.Value)
+		case unix.IFLA_CARRIER_CHANGES:
+			if len(a.Value) >= 4 {
+				changes, known = uint64(binary.NativeEndian.Uint32(a.Value)), true
+			}
+		}
+	}
+	if m != nil && known {
+		m["link.carrier_changes"] = changes
+	}
+	return m
 }
 
 func parseLinkStats(b []byte) map[string]uint64 {

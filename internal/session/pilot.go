@@ -49,6 +49,9 @@ func (s *cell) pilots(ctx context.Context) error {
 				return err
 			}
 			set = best
+			for i := range arm.Candidates { // chosen is what the last choice ended with
+				arm.Candidates[i].Chosen = false
+			}
 			arm.Candidates = append(arm.Candidates, tried...)
 		}
 		s.settings[name] = set

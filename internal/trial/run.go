@@ -349,6 +349,14 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 	if !r.drained.Complete {
 		t.Invalidate("frames still came %v after the last was sent", drainLimit)
 	}
+	for _, side := range []struct {
+		name     string
+		counters map[string]uint64
+	}{{"SUT", r.to.Counters}, {"peer", r.from.Counters}} {
+		if n := side.counters["link.carrier_changes"]; n > 0 {
+			t.Invalidate("the link of the %s went down or came up during the trial (%d carrier changes)", side.name, n)
+		}
+	}
 	if n := len(r.to.Reset) + len(r.from.Reset); n > 0 {
 		t.Invalidate("%d counters were reset during the trial (%v): the device was reconfigured", n, append(r.to.Reset, r.from.Reset...))
 	}
