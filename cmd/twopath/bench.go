@@ -62,7 +62,7 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		return nil, err
 	}
 	s.far = peer
-	if err := checkMTU(p, r); err != nil {
+	if err := errors.Join(checkQueues(p, r), checkMTU(p, r)); err != nil {
 		return nil, errors.Join(err, s.far.close(), r.Close())
 	}
 	defer func() {
@@ -209,6 +209,19 @@ func checkMTU(p compare.Plan, r *rig.Rig) error {
 			return fail(exitUsage, "size %d needs an MTU of %d, and %s has %d; use --size %d or less, or ip link set %s mtu %d",
 				largest, need, side.Name, dev.MTU, dev.MTU+18, side.Name, need)
 		}
+	}
+	return nil
+}
+
+// checkQueues refuses more queues than the SUT's port has.
+func checkQueues(p compare.Plan, r *rig.Rig) error {
+	n, err := r.SUT.RxQueues()
+	if err != nil {
+		return err
+	}
+	if p.Queues > n {
+		return fail(exitUsage, "--queues %d: %s has %d; use --queues %d, or give it more (ethtool -L %s combined %d)",
+			p.Queues, r.SUT.Name, n, n, r.SUT.Name, p.Queues)
 	}
 	return nil
 }

@@ -55,21 +55,11 @@ func exitCode(err error) int {
 	return exitMachine
 }
 
-// cure ends a refusal with the next thing to type, where the error does not do so itself.
+// cure ends a refusal with what only this package can look up.
 func cure(err error) string {
-	var foreign *bpf.ForeignProgramError
-	var mtu *bpf.MTUError
-	var native *bpf.NativeUnsupportedError
 	var refusal *rig.Refusal
-	switch {
-	case errors.As(err, &refusal) && refusal.XDP != 0:
+	if errors.As(err, &refusal) && refusal.XDP != 0 {
 		return bpf.Describe(refusal.XDP).String()
-	case errors.As(err, &foreign):
-		return fmt.Sprintf("it is left alone; stop its owner, or detach it yourself: ip link set %s xdp off", foreign.Interface)
-	case errors.As(err, &mtu) && mtu.Limit > 0:
-		return fmt.Sprintf("lower it: ip link set %s mtu %d; or use the arm xdp:generic", mtu.Name, mtu.Limit)
-	case errors.As(err, &native):
-		return "use the arm xdp:generic"
 	}
 	return ""
 }

@@ -28,7 +28,8 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 	if len(docs) > 1 {
 		compare.AdjustSweep(docs)
 	}
-	if started(docs) {
+	// A record is written whatever became of the run. A screen without one measured trial would only look like a result.
+	if len(docs) > 0 && (o.json != "" || err == nil && ctx.Err() == nil || measured(docs)) {
 		err = errors.Join(err, a.write(o, docs))
 	}
 	if ctx.Err() != nil {
@@ -37,11 +38,13 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 	return docs, err
 }
 
-// started tells whether there is anything to show.
-func started(docs []compare.Document) bool {
+// measured tells whether a trial that counts was run.
+func measured(docs []compare.Document) bool {
 	for _, d := range docs {
-		if len(d.Trials) > 0 {
-			return true
+		for _, t := range d.Trials {
+			if t.Kind == compare.Measured {
+				return true
+			}
 		}
 	}
 	return false

@@ -39,7 +39,14 @@ func newDrop(p agent.Prepare) (_ *dropPart, got agent.Prepared, err error) {
 	if d.drop, err = bpf.NewDrop(bpf.DropOptions{Match: match(p)}); err != nil {
 		return nil, got, err
 	}
-	if d.link, err = bpf.Attach(d.drop.Program(), ifi.Index, bpf.Native); err != nil {
+	d.link, err = bpf.Attach(d.drop.Program(), ifi.Index, bpf.Native)
+	var native *bpf.NativeUnsupportedError
+	if errors.As(err, &native) {
+		// The most any receiver could take on such a device is what generic XDP could drop.
+		got.Notes = append(got.Notes, "XDP_DROP runs in generic mode: the driver has no native XDP")
+		d.link, err = bpf.Attach(d.drop.Program(), ifi.Index, bpf.Generic)
+	}
+	if err != nil {
 		return nil, got, err
 	}
 	if d.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {

@@ -24,7 +24,7 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 // part keeps a nil pointer from becoming a Part that is not nil.
 func part[P agent.Part](p P, got agent.Prepared, err error) (agent.Part, agent.Prepared, error) {
 	if err != nil {
-		return nil, got, err
+		return nil, got, cured(err)
 	}
 	return p, got, nil
 }

@@ -60,3 +60,26 @@ func readNetSysfs(name, attr string) (string, error) {
 	}
 	return strings.TrimSpace(string(b[:n])), nil
 }
+
+// RxQueues is how many receive queues the side's device has.
+func (s *Side) RxQueues() (int, error) {
+	n := 0
+	err := s.Do(func() error {
+		f, err := netSysfs(s.Name, "queues", unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		names, err := f.Readdirnames(-1)
+		for _, name := range names {
+			if strings.HasPrefix(name, "rx-") {
+				n++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count queues of %s: %w", s.Name, err)
+	}
+	return n, nil
+}
