@@ -20,6 +20,11 @@ import (
 // record comes with ctx's error.
 func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 	t = compare.Trial{RunID: s.RunID, Started: time.Now(), Valid: true}
+	for _, side := range b.Rig.Sides() {
+		if err := side.LinkUp(); err != nil {
+			return t, err
+		}
+	}
 	napi := b.CPUs.NAPIOptions(s.Setting.Sched)
 	if err := b.Rig.SUT.SetNAPI(napi); err != nil {
 		return t, err
