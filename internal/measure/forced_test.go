@@ -38,13 +38,14 @@ type trial struct {
 	sut, peer *measure.Reader
 	streams   *measure.Streams
 	to        map[string]uint64 // what sockets, programs and the reader counted
+	from      map[string]uint64 // what the sender's socket counted
 	in        measure.Input
 	mayFail   string // beginning of a check that must fail, for that is what is forced; "-" is none
 }
 
 func newTrial(t *testing.T, o nstest.Options, arm measure.Arm) *trial {
 	t.Helper()
-	r := &trial{t: t, p: nstest.NewPair(t, o), to: map[string]uint64{}, mayFail: "-"}
+	r := &trial{t: t, p: nstest.NewPair(t, o), to: map[string]uint64{}, from: map[string]uint64{}, mayFail: "-"}
 	r.in = measure.Input{Arm: arm, Sender: measure.SendLive}
 	for _, e := range []struct {
 		end *nstest.End
@@ -135,6 +136,7 @@ func (r *trial) run(send func() (sent, injected uint64), read func()) measure.Re
 	// The rest of the host may drop from its backlog while this test runs; it is no part of the pair.
 	r.in.To["softnet.dropped"] = 0
 	maps.Copy(r.in.To, r.to)
+	maps.Copy(r.in.From, r.from)
 	r.in.To["reader.duplicate"], r.in.To["reader.late"] = tally.Duplicate, tally.Late
 	return measure.Build(r.in)
 }
