@@ -48,6 +48,7 @@ func TestBadInput(t *testing.T) {
 		}
 		return p
 	}
+	record := file("record.json", `{"schema":"twopath/v1"}`)
 	for _, c := range []struct {
 		line string
 		code int
@@ -92,6 +93,8 @@ func TestBadInput(t *testing.T) {
 		{"report --format pdf x", 2, []string{"pdf", "html"}},
 		{"report " + file("garbage.json", "{not json"), 2, []string{"garbage.json"}},
 		{"report " + file("foreign.json", `{"schema":"other/v9"}`), 2, []string{"other/v9"}},
+		{"compare udp-rx --json x.out --html ./x.out", 2, []string{"x.out", "one file"}},
+		{"report --output " + record + " " + record, 2, []string{"record.json", "another file"}},
 		{"diff one", 2, []string{"two record files"}},
 		{"diff a b --max-regress lots", 2, []string{"lots", "5%"}},
 		{"doctor a b", 2, []string{"doctor"}},

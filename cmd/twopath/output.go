@@ -48,6 +48,9 @@ func readOutput(c *cobra.Command) (output, error) {
 	if o.json == "-" && o.html == "-" {
 		return o, fail(exitUsage, "--json - and --html -: stdout can take one of them; name a file for the other")
 	}
+	if o.json != "" && o.json != "-" && sameFile(o.json, o.html) {
+		return o, fail(exitUsage, "--json %s and --html %s are one file, so the page would replace the record; name two", o.json, o.html)
+	}
 	for _, file := range []string{o.json, o.html} {
 		if file != "" && file != "-" {
 			if err := writable(file); err != nil {
@@ -56,6 +59,16 @@ func readOutput(c *cobra.Command) (output, error) {
 		}
 	}
 	return o, nil
+}
+
+// sameFile says whether writing to a is writing to b. Pipes and devices take from many.
+func sameFile(a, b string) bool {
+	info, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	if err == nil && err2 == nil {
+		return info.Mode().IsRegular() && os.SameFile(info, other)
+	}
+	return filepath.Clean(a) == filepath.Clean(b)
 }
 
 // writable tries to make a file beside file, as writing it will.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,9 @@ func (a *app) reportCommand() *cobra.Command {
 		}
 		if to == "-" {
 			return write(a.stdout, docs)
+		}
+		if slices.ContainsFunc(files, func(f string) bool { return format != "json" && sameFile(f, to) }) {
+			return fail(exitUsage, "--output %s is a record to be read, and a %s in its place would destroy it; name another file", to, format)
 		}
 		if err := writable(to); err != nil {
 			return fail(exitUsage, "cannot write %s: %w; name a file in a directory that you may write to", to, err)

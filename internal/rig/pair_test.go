@@ -283,6 +283,35 @@ func TestRecoverKeepsTheJournalWhenItCannot(t *testing.T) {
 	nothingLeft(t)
 }
 
+// Both ports were a veth pair that was deleted while a run had them: nothing can be put back, and nothing may be in the way
+// of the next run.
+func TestRecoverOfDevicesThatAreGone(t *testing.T) {
+	ports(t)
+	killedOwner(t, "pair")
+	ip(t, "-n", SUTNamespace, "link", "del", "nic0")
+	t.Cleanup(func() { ip(t, "link", "add", "nic0", "type", "veth", "peer", "name", "nic1") }) // the next clean-up deletes it
+	if got, err := Recover(""); err != nil || len(got) != 1 {
+		t.Errorf("Recover: %+v, %v, want one", got, err)
+	}
+	nothingLeft(t)
+}
+
+// A port that was renamed is still there, and its journal is all that knows what it was.
+func TestRecoverKeepsTheJournalOfARenamedDevice(t *testing.T) {
+	ports(t)
+	killedOwner(t, "pair")
+	ip(t, "-n", SUTNamespace, "link", "set", "nic0", "down")
+	ip(t, "-n", SUTNamespace, "link", "set", "nic0", "name", "other")
+	if _, err := Recover(""); err == nil || !strings.Contains(err.Error(), "nic0") || !strings.Contains(err.Error(), "rm ") {
+		t.Errorf("got %v, want an error about nic0 with what to type", err)
+	}
+	ip(t, "-n", SUTNamespace, "link", "set", "other", "name", "nic0")
+	if got, err := Recover(""); err != nil || len(got) != 1 {
+		t.Errorf("Recover: %+v, %v, want one", got, err)
+	}
+	nothingLeft(t)
+}
+
 func TestRemoteUsesThePortInPlace(t *testing.T) {
 	ports(t)
 	before := snapshots(t)

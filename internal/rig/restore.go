@@ -27,7 +27,7 @@ func (j *journal) undo() error {
 	}
 	if len(errs) > 0 {
 		// A namespace with a device in it must stay: a virtual device would be destroyed with it.
-		return errors.Join(append(errs, fmt.Errorf("journal kept: %s", j.path))...)
+		return errors.Join(append(errs, fmt.Errorf("put that right and run twopath doctor, or give up on it: rm %s", j.path))...)
 	}
 	for _, n := range j.Namespaces {
 		errs = append(errs, emptyNamespace(n), removeNamed(n))
@@ -38,7 +38,8 @@ func (j *journal) undo() error {
 	return j.remove()
 }
 
-// bringHome moves a device back to the namespace it came from and restores its state there.
+// bringHome moves a device back to the namespace it came from and restores its state there. A device that was unplugged or
+// deleted meanwhile took its state along, and there is nothing to restore.
 func (d device) bringHome() error {
 	home, err := findNamespace(d.Home)
 	if err != nil {
@@ -50,7 +51,37 @@ func (d device) bringHome() error {
 			return err
 		}
 	}
-	return onThreadIn(home, d.apply)
+	err = onThreadIn(home, d.apply)
+	if errors.As(err, new(netlink.LinkNotFoundError)) && d.gone(home) {
+		return nil
+	}
+	return err
+}
+
+// gone says that the device is neither at home nor where we put it, under whatever name. When that can not be told, as
+// when its namespace has no name any more but may live on, it is not gone.
+func (d device) gone(home *os.File) bool {
+	places := []*os.File{home}
+	if d.Namespace != "" {
+		away, err := openNamed(d.Namespace)
+		if err != nil {
+			return false
+		}
+		defer away.Close()
+		places = append(places, away)
+	}
+	for _, ns := range places {
+		found := false
+		err := onThreadIn(ns, func() error {
+			links, err := netlink.LinkList()
+			found = slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().HardwareAddr.String() == d.MAC })
+			return err
+		})
+		if err != nil || found {
+			return false
+		}
+	}
+	return true
 }
 
 // moveTo moves the device out of our namespace. One that is not there has been moved already, or never was.
