@@ -43,7 +43,7 @@ type Trial struct {
 	Attempt  int       `json:"attempt"`  // from 1; more when an invalid one was repeated
 	RunID    uint32    `json:"run_id"`
 	Started  time.Time `json:"started"`
-	Seconds  float64   `json:"seconds"` // first to last packet at the peer
+	Seconds  float64   `json:"seconds"` // first to last packet at the peer, and the last one's interval
 
 	// ReceiveSeconds is the first to the last packet at the reader; null when fewer than two batches came.
 	ReceiveSeconds *float64 `json:"receive_seconds,omitempty"`

@@ -204,6 +204,7 @@ func (r *running) record(t *compare.Trial, threads []rig.NAPIThread) error {
 	t.Sent = numbers
 	t.Offered = numbers
 	if pps := r.s.Load.PPS; pps > 0 {
+		t.Seconds += 1 / pps // the last frame has its interval too: ten frames of 10/s take a second, not 0.9
 		t.Offered = max(numbers, uint64(math.Round(pps*g.Seconds)))
 	}
 	if rx.FirstNS != 0 && rx.LastNS > rx.FirstNS {
@@ -341,6 +342,9 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 		if e := rateError(float64(g.Sent-1)/g.Seconds, r.s.Load.PPS); e != "" {
 			t.Invalidate("%s", e)
 		}
+	}
+	if g.Sent > 0 && t.Seconds <= 0 {
+		t.Invalidate("what was sent (%d) has no duration: send more, or at a rate", g.Sent)
 	}
 	if g.Sent < r.s.Load.Count {
 		t.Invalidate("the generator ended after %d of %d frames", g.Sent, r.s.Load.Count)

@@ -115,6 +115,20 @@ func TestFaultsArePlaced(t *testing.T) {
 	}
 }
 
+// A trial of few packets takes as many intervals as packets, not one less, or its rate would be too high; and one of a
+// single packet has a duration.
+func TestFewPacketsHaveTheirRate(t *testing.T) {
+	b := bench(t, 1)
+	for _, n := range []uint64{1, 3} {
+		s := spec(t, b, "kernel:epoll", n)
+		s.Load.PPS = 100
+		got, err := b.Run(t.Context(), s)
+		if want := 0.98 * float64(n) / s.Load.PPS; err != nil || got.Received != n || got.Seconds < want {
+			t.Errorf("%d packets at 100/s: received %d in %v s, want more than %v (%v, %s)", n, got.Received, got.Seconds, want, err, got.InvalidBecause)
+		}
+	}
+}
+
 func TestDropIsTheLimit(t *testing.T) {
 	b := bench(t, 1)
 	s := spec(t, b, "xdp:auto", few)
