@@ -104,7 +104,11 @@ func (s *Side) waitNAPI(threaded bool) ([]NAPIThread, error) {
 		case len(threads) == 0 && !threaded:
 			return nil, nil // nothing runs, so nothing runs in a thread
 		case time.Now().After(deadline):
-			return nil, fmt.Errorf("NAPI of %s: %w", s.Name, notSettled(threads, threaded))
+			err := fmt.Errorf("NAPI of %s: %w", s.Name, notSettled(threads, threaded))
+			if ns, _ := os.Readlink("/proc/self/ns/pid"); threaded && len(threads) > 0 && ns != firstPIDNamespace {
+				err = hiddenThread("NAPI threads are", err)
+			}
+			return nil, err
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -227,7 +231,14 @@ func isNAPIThread(pid int) error {
 	if err == nil && strings.HasPrefix(string(comm), "napi/") {
 		return nil
 	}
-	return &Refusal{ID: "pid-namespace", What: fmt.Sprintf("NAPI thread %d is not to be seen from here: this process is in a PID namespace of its own", pid),
+	return hiddenThread(fmt.Sprintf("NAPI thread %d is", pid), err)
+}
+
+// firstPIDNamespace is what /proc/self/ns/pid is outside of containers: PROC_PID_INIT_INO in include/linux/proc_ns.h.
+const firstPIDNamespace = "pid:[4026531836]"
+
+func hiddenThread(which string, err error) error {
+	return &Refusal{ID: "pid-namespace", What: which + " not to be seen from here: this process is in a PID namespace of its own",
 		Cure: "run it outside, or the container with the host's PIDs (docker run --pid=host); --placement sender does without threads", Err: err}
 }
 
