@@ -106,6 +106,10 @@ func heldPrograms() map[uint32]bool {
 
 // agents are the processes started as agents of this test binary.
 func agents() (pids []int) {
+	own, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, d := range dirs {
 		b, err := os.ReadFile(d)
@@ -113,7 +117,8 @@ func agents() (pids []int) {
 			continue
 		}
 		args := strings.Split(string(b), "\x00")
-		if len(args) > 1 && args[1] == "agent" && (strings.HasSuffix(args[0], ".test") || strings.HasSuffix(args[0], "twopath")) {
+		exe, err := os.Stat(filepath.Join(filepath.Dir(d), "exe"))
+		if err == nil && os.SameFile(own, exe) && len(args) > 1 && args[1] == "agent" {
 			var pid int
 			if _, err := fmt.Sscanf(d, "/proc/%d/", &pid); err == nil {
 				pids = append(pids, pid)
