@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) == "1" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(nstest.RunIsolated(m, 0))
 }
 
 // program is the command line as a process.

@@ -21,8 +21,10 @@ var forMainOnly = [...]string{
 
 // exempt are uses below cmd that have a reason.
 var exempt = [...]string{
-	// Only tests import it, and the environment is where a test run says that it must not skip.
-	"internal/nstest os.Getenv",
+	// Only tests import it. The environment is where a test run says that it must not skip, and a test binary that runs
+	// itself again, in other namespaces, passes on all that it was given.
+	"internal/nstest os.Getenv", "internal/nstest os.Unsetenv", "internal/nstest os.Environ", "internal/nstest os.Args",
+	"internal/nstest os.Stdin", "internal/nstest os.Stdout", "internal/nstest os.Stderr",
 }
 
 // loud finds code below cmd that prints, exits, panics, or reads flags, arguments or the environment; and panics in cmd.
