@@ -155,6 +155,7 @@ type Received struct {
 	SpinNS     uint64            `json:"spin_ns"`      // time in empty polls
 	StallNS    uint64            `json:"stall_ns"`     // time in which the machine under a reader stood still
 	MaxStallNS uint64            `json:"max_stall_ns"` // longest of these
+	Stopped    uint64            `json:"stopped"`      // how often the reader's process was stopped and continued (SIGCONT)
 	PerWorker  []uint64          `json:"per_worker"`
 	Highest    []uint64          `json:"highest"`             // highest frame number + 1 seen, per stream
 	Counters   map[string]uint64 `json:"counters"`            // the engine's own: syscalls, wakeups, kicks

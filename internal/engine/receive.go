@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"sync"
 	"time"
 
@@ -27,6 +28,10 @@ type receivePart struct {
 	reader *measure.Reader
 	rate   measure.TickRate
 	cpu    *cpuAccount
+
+	// continued gets a SIGCONT for each time this process was stopped and let go on. A stopped reader looks to every
+	// counter like one that sleeps, while its queues overflow.
+	continued chan os.Signal
 
 	begin   chan struct{} // closed when the loops may run
 	wg      sync.WaitGroup
@@ -51,7 +56,7 @@ func open(p agent.Prepare) (*set, error) {
 }
 
 func newReceive(p agent.Prepare) (_ *receivePart, got agent.Prepared, err error) {
-	r := &receivePart{p: p, begin: make(chan struct{})}
+	r := &receivePart{p: p, begin: make(chan struct{}), continued: make(chan os.Signal, 64)}
 	defer func() {
 		if err != nil {
 			_ = r.Close()
@@ -120,6 +125,7 @@ func (r *receivePart) Start() error {
 	}
 	r.cpu = newCPUAccount(ids, r.p.NAPI, r.p.CPUs)
 	err := r.cpu.read()
+	signal.Notify(r.continued, unix.SIGCONT)
 	close(r.begin)
 	return err
 }
@@ -192,6 +198,7 @@ func (r *receivePart) Finish() (agent.Received, error) {
 			return t, err
 		}
 	}
+	t.Stopped = uint64(len(r.continued))
 	t.Counters = r.set.own()
 	t.Highest = make([]uint64, max(r.p.Streams, 1))
 	for i, l := range r.loops {
@@ -236,6 +243,7 @@ func add(t *agent.Received, w workload.ReceiveResult) {
 
 func (r *receivePart) Close() error {
 	var errs []error
+	signal.Stop(r.continued)
 	if r.set != nil {
 		errs = append(errs, r.stop(), r.set.close())
 	}

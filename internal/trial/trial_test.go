@@ -203,6 +203,33 @@ func TestKilledAgent(t *testing.T) {
 	}
 }
 
+// TestStoppedReader stops the reader's process for a while in the middle. To every counter it looks like a reader that
+// sleeps, and its losses like those of a slow one: the trial must not count.
+func TestStoppedReader(t *testing.T) {
+	for _, arm := range []string{"kernel:recvmmsg+wait=block", "xdp:auto"} {
+		b := bench(t, 1)
+		stopped := make(chan error, 1)
+		go func() {
+			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+				if ids := b.AgentPIDs(); len(ids) == 2 && b.Live().Received > 0 {
+					err := syscall.Kill(ids[0], syscall.SIGSTOP)
+					time.Sleep(300 * time.Millisecond)
+					stopped <- errors.Join(err, syscall.Kill(ids[0], syscall.SIGCONT))
+					return
+				}
+			}
+			stopped <- errors.New("nothing was received")
+		}()
+		got, err := b.Run(t.Context(), spec(t, b, arm, 160_000)) // 4 s
+		if err := errors.Join(err, <-stopped); err != nil {
+			t.Fatal(err)
+		}
+		if got.Valid || !strings.Contains(got.InvalidBecause, "stopped and continued") || got.Unexplained != 0 {
+			t.Errorf("%s: valid %v because %q, unexplained %d", arm, got.Valid, got.InvalidBecause, got.Unexplained)
+		}
+	}
+}
+
 // TestInterrupted cancels a trial: what was received until then is counted and placed.
 func TestInterrupted(t *testing.T) {
 	b := bench(t, 1)
