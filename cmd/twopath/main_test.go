@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"twopath/internal/nstest"
 )
 
@@ -20,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) == "1" {
 		main()
 	}
-	os.Exit(nstest.RunIsolated(m, 0))
+	os.Exit(nstest.RunIsolated(m, unix.CLONE_NEWNET))
 }
 
 // program is the command line as a process.
