@@ -68,9 +68,9 @@ func TestParseArmRefuses(t *testing.T) {
 		"kernel:recvmmsg+rcvbuf=8MB":        {"4k..1G"},
 		"kernel:recvmmsg+rcvbuf=12":         {"4k..1G"},
 		"kernel:recvmmsg+gro=maybe":         {"allowed: on, off"},
-		"kernel:recvmmsg+dev_weight=4096":   {"known knobs come with tune", "twopath tune plan"},
+		"kernel:recvmmsg+dev_weight=4096":   {"they would hold for all arms", "set it on the host"},
 		"kernel:nosocket+batch=3":           {"not an option of kernel:nosocket"},
-		"kernel:nosocket+dev_weight=3":      {"known knobs come with tune"},
+		"kernel:nosocket+dev_weight=3":      {"they would hold for all arms"},
 		"kernel:nosocket+foo=3":             {"takes no options"},
 		"kernel:epoll+":                     {`arm option ""`, "no such option"},
 	} {

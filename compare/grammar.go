@@ -114,8 +114,8 @@ func (g *Grammar) option(a ArmSpec, name string) (ArmOption, error) {
 	}
 	switch {
 	case slices.Contains(g.Reserved, name):
-		e := &UsageError{What: "arm option", Token: name, Problem: "host knobs are not options of an arm yet; known knobs come with tune",
-			Allowed: here, Hint: "see twopath tune plan"}
+		e := &UsageError{What: "arm option", Token: name, Problem: "host knobs are not options of an arm: they would hold for all arms",
+			Allowed: here, Hint: "set it on the host before the run"}
 		return ArmOption{}, e
 	case takers != nil:
 		e := &UsageError{What: "arm option", Token: name, Problem: fmt.Sprintf("not an option of %s, only of %s", arm, strings.Join(takers, ", ")), Allowed: here}

@@ -23,6 +23,8 @@ type generatePart struct {
 	cpus   []int
 	limit  time.Duration // ends a load without a count; 0 is none
 	reader *measure.Reader
+	pass   *bpf.Pass // makes a NIC's driver ready to send XDP frames
+	link   *bpf.Link
 }
 
 func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err error) {
@@ -38,6 +40,9 @@ func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err erro
 	ifi, err := net.InterfaceByName(p.Device)
 	if err != nil {
 		return nil, got, fmt.Errorf("generate: find device %s: %w", p.Device, err)
+	}
+	if err := g.readyToSend(ifi); err != nil {
+		return nil, got, err
 	}
 	l := p.Generate
 	if l.Count == 0 && l.Seconds <= 0 {
@@ -65,6 +70,40 @@ func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err erro
 	}
 	got.Effective = map[string]any{"method": "xdp-live-frames"}
 	return g, got, nil
+}
+
+// readyToSend gives the sending port an XDP program of its own. Drivers of NICs (igb, ixgbe, virtio_net) make the queues
+// for XDP frames only then, and refuse all frames with ENXIO before (their ndo_xdp_xmit). A veth needs none: its frames
+// go to the other end's ring.
+func (g *generatePart) readyToSend(ifi *net.Interface) error {
+	driver, err := driverOf(ifi.Name)
+	if err != nil {
+		return fmt.Errorf("generate: %w", err)
+	}
+	if driver == "veth" {
+		return nil
+	}
+	if g.pass, err = bpf.NewPass(false); err != nil {
+		return fmt.Errorf("generate: %w", err)
+	}
+	if g.link, err = bpf.Attach(g.pass.Program(), ifi.Index, bpf.Native); err != nil {
+		return fmt.Errorf("generate: make %s (driver %s) ready to send XDP frames: %w", ifi.Name, driver, err)
+	}
+	return nil
+}
+
+// driverOf asks ethtool's ioctl, which works in every namespace; sysfs shows only the namespace it was mounted in.
+func driverOf(device string) (string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("driver of %s: %w", device, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	info, err := unix.IoctlGetEthtoolDrvinfo(fd, device)
+	if err != nil {
+		return "", fmt.Errorf("driver of %s: %w", device, err)
+	}
+	return unix.ByteSliceToString(info.Driver[:]), nil
 }
 
 // Frames are handed over together that are due within 32 runs of the generator's program, of half a microsecond at most
@@ -156,6 +195,12 @@ func (g *generatePart) Close() error {
 	var errs []error
 	for _, gen := range g.gens {
 		errs = append(errs, gen.Close())
+	}
+	if g.link != nil {
+		errs = append(errs, g.link.Close())
+	}
+	if g.pass != nil {
+		errs = append(errs, g.pass.Close())
 	}
 	if g.reader != nil {
 		errs = append(errs, g.reader.Close())

@@ -70,7 +70,6 @@ func (d Device) xdpCheck() Check {
 		c.Cure = "measure with xdp:generic, or use a NIC whose driver has it"
 	default:
 		c.What = "driver claims " + strings.Join(d.XDP.XDP, " ")
-		c.Cure = "twopath validate " + d.Name + " tries the claims"
 	}
 	return c
 }

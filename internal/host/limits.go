@@ -11,7 +11,7 @@ import (
 
 const (
 	umemBytes   = 16 << 20 // of one AF_XDP socket with rings of 2048 and chunks of 4096, rounded up
-	bufferBytes = 8 << 20  // receive buffer the kernel arms ask for
+	bufferBytes = 64 << 20 // receive buffer the kernel arms ask for
 )
 
 // memlockCheck looks at the limit that AF_XDP memory counts against (net/xdp/xdp_umem.c), unless CAP_IPC_LOCK lifts it.

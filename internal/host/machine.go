@@ -40,7 +40,7 @@ func kernelCheck(h compare.Host) Check {
 	case !ok:
 		c.Status, c.What = Skip, fmt.Sprintf("kernel release %q has no version", h.Kernel)
 	case major < 5 || (major == 5 && minor < 18):
-		c.Status, c.Cure = Warn, "use Linux 5.18 or newer; on this one AF_XDP or AF_PACKET sends, slower"
+		c.Status, c.Cure = Warn, "use Linux 5.18 or newer: this one has no XDP live frames to send with"
 	}
 	return c
 }

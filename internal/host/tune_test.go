@@ -64,7 +64,7 @@ func TestTuneAppliesAndUndoes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(applied, plan) {
 		t.Fatalf("applied %+v, %v", applied, err)
 	}
-	if got := o.values(t, rmem, numa, governor); !slices.Equal(got, []string{"8388608", "0", "performance"}) {
+	if got := o.values(t, rmem, numa, governor); !slices.Equal(got, []string{"67108864", "0", "performance"}) {
 		t.Errorf("applied: %v", got)
 	}
 	if plan, err := TunePlan(o); err != nil || len(plan) != 0 {
@@ -89,7 +89,7 @@ func TestTuneAppliesAndUndoes(t *testing.T) {
 }
 
 func TestTuneLeavesWhatIsGoodOrMissing(t *testing.T) {
-	o := machine(t, map[string]string{rmem: "16777216", governor: "performance"})
+	o := machine(t, map[string]string{rmem: "134217728", governor: "performance"})
 	if plan, err := TunePlan(o); err != nil || len(plan) != 0 {
 		t.Errorf("plan %+v, %v, want nothing", plan, err)
 	}

@@ -104,7 +104,7 @@ func loadCaveats(v *view) []Caveat {
 		out = append(out, one("closed-loop", "--placement shared", "closed loop: the sender's core does the receiver's kernel work, so a slow receiver slows the sender; service rates are compared, loss is not judged")...)
 	}
 	if maxRate && !closed && v.doc.Traffic.Rate.Unit == compare.MaxRate {
-		out = append(out, one("overload", "--rate 1M, or twopath search "+v.doc.Test, "unpaced flood: shows behaviour under overload, not capacity")...)
+		out = append(out, one("overload", "--rate 1M", "unpaced flood: shows behaviour under overload, not capacity")...)
 	}
 	if h := headroom(v.doc); h != nil && *h < 1.2 {
 		out = append(out, one("low-headroom", "a lower --rate", "the sender itself can offer only %s x this load", significant(*h))...)
@@ -218,9 +218,10 @@ func fairnessCaveats(v *view) []Caveat {
 func settingCaveats(v *view) []Caveat {
 	var out []Caveat
 	for i, a := range v.arms {
-		for _, c := range a.Candidates {
+		for _, c := range slices.Backward(a.Candidates) { // each round has its best; the last round's is what runs
 			if c.Chosen && len(a.Candidates) > 1 {
 				out = append(out, one("candidates", "name the setting in the arm", "%s runs with the best of %d settings tried: %s", letter(i), len(a.Candidates), c.Setting)...)
+				break
 			}
 		}
 		if a.Effective.GRO == "udp" && v.doc.Traffic.Flows == 1 {

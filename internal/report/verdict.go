@@ -285,7 +285,7 @@ func (v *view) boundText(c *compare.Comparison) string {
 	if l := v.doc.Limit; l != nil && l.PPS != nil && finite(*l.PPS) {
 		s += fmt.Sprintf(" (%s here: %s)", limitText(l.Name), shortRate(*l.PPS))
 	}
-	return s + ". Knee of both: twopath search " + oneLine(v.doc.Test)
+	return s + ". A higher --rate tells more"
 }
 
 func limitText(name string) string {

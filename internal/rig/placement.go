@@ -169,7 +169,7 @@ func (p *CPUPlan) assignPeer(peer, free []int, queues int) {
 	}
 	if !p.LiveQ {
 		p.Gen = pool[:min(queues, len(pool))]
-		p.warn("CPUs %v do not reach all %d queues with XDP live frames (queue = CPU modulo queues): AF_XDP or sockets send instead", p.Gen, queues)
+		p.warn("CPUs %v do not reach all %d queues with XDP live frames (queue = CPU modulo queues): the others get nothing", p.Gen, queues)
 	}
 	p.Others = without(pool, p.Gen)
 	if len(peer) > 0 && len(p.Others) == 0 {
