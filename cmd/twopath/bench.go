@@ -42,7 +42,9 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		return nil, err
 	}
 	peerHost := ""
+	s := &setup{host: hostFacts()}
 	if p.NIC != "" {
+		s.describe(p.NIC)
 		if peerHost, _, err = splitPeer(p.Peer); err != nil {
 			return nil, err
 		}
@@ -56,13 +58,12 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program's file: %w", err)
 	}
-	s := &setup{host: hostFacts()}
 	r, peer, err := a.makeRig(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
 	s.far = peer
-	if err := errors.Join(checkQueues(p, r), checkMTU(p, r)); err != nil {
+	if err := errors.Join(checkQueues(p, r), checkMTU(p, r), s.checkRate(p)); err != nil {
 		return nil, errors.Join(err, s.far.close(), r.Close())
 	}
 	defer func() {
@@ -101,6 +102,28 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		s.warnings = append(s.warnings, compare.Warning{ID: "cpus", Text: w})
 	}
 	return s, nil
+}
+
+// describe notes driver and bit rate of a port while it is still at home. A port that is not there is makeRig's to refuse.
+func (s *setup) describe(nic string) {
+	d, err := host.Describe(nic)
+	if err != nil {
+		return
+	}
+	s.rig.Driver = d.Driver
+	if d.Driver != "veth" { // whose 10 Gb/s are a constant of the driver
+		s.linkBPS = float64(d.Speed) * 1e6
+	}
+}
+
+// checkRate refuses a rate that is a share of a link's whose speed is not known.
+func (s *setup) checkRate(p compare.Plan) error {
+	for _, r := range p.Rates {
+		if p.NIC != "" && r.Unit == compare.Line && r.LinkBPS == 0 && s.linkBPS == 0 {
+			return &compare.UsageError{What: "rate", Token: r.String(), Problem: "the bit rate of " + p.NIC + " is not known", Hint: "name it, as in line:1g"}
+		}
+	}
+	return nil
 }
 
 // makeRig makes the cable: the veth rig, two ports of this host, or one port of this and one of another.
