@@ -39,6 +39,13 @@ func (p *Pair) Silent(t testing.TB) {
 	}
 }
 
+// ICMPv6Sent is how many messages the kernel of this end has sent by itself so far.
+func (e *End) ICMPv6Sent(t testing.TB) (n uint64) {
+	t.Helper()
+	e.Do(t, func() { n = uint64(icmp6(t, "Icmp6OutMsgs")) })
+	return n
+}
+
 // icmp6 reads a counter of the calling thread's namespace.
 func icmp6(t testing.TB, name string) int {
 	t.Helper()
