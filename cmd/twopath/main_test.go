@@ -64,7 +64,7 @@ func TestBadInput(t *testing.T) {
 		{"compare udp-rx xdp:auto+rign=64", 2, []string{"rign", "ring"}},
 		{"compare udp-rx xdp:auto+ring=100", 2, []string{"ring=100", "power of two"}},
 		{"compare udp-rx xdp:auto+wait=block", 2, []string{"wait=block", "spin"}},
-		{"compare udp-rx kernel:nosocket+dev_weight=512", 2, []string{"dev_weight", "tune"}},
+		{"compare udp-rx kernel:nosocket+dev_weight=512", 2, []string{"dev_weight", "on the host"}},
 		{"compare udp-rx --szie 64", 2, []string{"--szie", "--size"}},
 		{"compare udp-rx --size 63", 2, []string{"63", "64"}},
 		{"compare udp-rx --size 1519", 2, []string{"1519", "1518"}},
