@@ -130,9 +130,10 @@ func (a ArmSpec) Headline() bool {
 	return a.Variant != "asavie" && a.Variant != "nosocket"
 }
 
-// DefaultArms are the arms of a comparison for which none were named.
-func DefaultArms() []ArmSpec {
-	return []ArmSpec{{Engine: Kernel, Variant: "recvmmsg"}, {Engine: XDP, Variant: "auto"}}
+// DefaultArms are the arms of a comparison for which none were named; none for a test that is not known.
+func DefaultArms(test string) []string {
+	t, _ := LookupTest(test)
+	return slices.Clone(t.Default)
 }
 
 func withPrefix(prefix string, list []string) []string {

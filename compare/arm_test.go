@@ -111,9 +111,11 @@ func TestHeadlineArms(t *testing.T) {
 			t.Errorf("%s in a headline: %v", name, !want)
 		}
 	}
-	for _, a := range DefaultArms() {
-		if _, err := ParseArm(a.String()); err != nil || !a.Headline() {
-			t.Errorf("default arm %s: %v", a, err)
+	for _, test := range Tests() {
+		for _, name := range DefaultArms(test.Name) {
+			if a, err := ParseArm(name); err != nil || !a.Headline() || test.check(a) != nil {
+				t.Errorf("%s: default arm %s: %v", test.Name, name, err)
+			}
 		}
 	}
 }

@@ -74,13 +74,7 @@ func DefaultGrammar() *Grammar {
 }
 
 func (g *Grammar) variants(engine string) []string {
-	switch engine {
-	case Kernel:
-		return []string{"epoll", "recvmmsg", "packet", "nosocket"}
-	case XDP:
-		return []string{"auto", "zerocopy", "copy", "generic", "asavie"}
-	}
-	return nil
+	return variants(engine)
 }
 
 func (g *Grammar) engineOf(variant string) string {

@@ -61,15 +61,16 @@ type Cell struct {
 // [Plan.Complete], which knows whether there is a real link.
 func DefaultPlan(test string) Plan {
 	p := Plan{Test: test, IP: 4, Flows: 1, Queues: 1, Blocks: MinBlocks, Warmup: 1, Seed: 1, Margin: DefaultMargin, SoftirqSched: "best"}
-	for _, a := range DefaultArms() {
-		p.Arms = append(p.Arms, a.String())
-	}
+	p.Arms = DefaultArms(test)
 	return p
 }
 
 // Complete fills in what no one gave and depends on the rest: the size
 // (the smallest frame), the rate (line, of 1 Gb/s on the veth rig), the time a trial takes.
 func (p *Plan) Complete() {
+	if len(p.Arms) == 0 {
+		p.Arms = DefaultArms(p.Test)
+	}
 	if len(p.Sizes) == 0 && p.Payload == 0 {
 		_, least := frameLimits(p.IP)
 		p.Sizes = []Size{{Bytes: least}}
@@ -78,6 +79,9 @@ func (p *Plan) Complete() {
 		r := Rate{Unit: Line, Value: 1}
 		if p.NIC == "" {
 			r.LinkBPS = 1e9
+		}
+		if t, _ := LookupTest(p.Test); t.Flood {
+			r = Rate{Unit: MaxRate}
 		}
 		p.Rates = []Rate{r}
 	}
@@ -137,11 +141,18 @@ func (p *Plan) Validate() error {
 	bad := func(key string, value any, problem, hint string) error {
 		return &UsageError{What: key, Token: fmt.Sprint(value), Problem: problem, Hint: hint}
 	}
-	if _, ok := LookupTest(p.Test); !ok {
+	test, ok := LookupTest(p.Test)
+	if !ok {
 		return unknown("test", p.Test, "no such test", testNames())
 	}
-	if _, err := p.ArmSpecs(); err != nil {
+	arms, err := p.ArmSpecs()
+	if err != nil {
 		return err
+	}
+	for _, a := range arms {
+		if err := test.check(a); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(p.Arms) == 0:
@@ -196,7 +207,7 @@ func (p *Plan) Validate() error {
 	case p.PeerNAPI != "" && !slices.Contains(peerNAPIs(), p.PeerNAPI):
 		return unknown("peer_napi", p.PeerNAPI, "no such place", peerNAPIs())
 	}
-	_, err := p.Requirements()
+	_, err = p.Requirements()
 	return err
 }
 

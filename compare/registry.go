@@ -2,18 +2,42 @@
 
 package compare
 
-// TestInfo describes a kind of traffic.
+import (
+	"fmt"
+	"slices"
+)
+
+// TestInfo describes a kind of traffic, and which arms can carry it.
 type TestInfo struct {
 	Name  string
 	About string
+	// Kernel and XDP are the variants of each engine that the test has.
+	Kernel, XDP []string
+	// Default are the arms of a comparison for which none were named: the best of each engine.
+	Default []string
+	// Flood says that the rate is max where none was given, not that of the line.
+	Flood bool
+	// PeerNAPI is where the peer's own receive processing runs where the plan does not say: "threaded" on the peer's core,
+	// "inline" in the sender's softirq, "" where the peer receives nothing.
+	PeerNAPI string
+	// Limit names what stands for the ceiling of the rig in this test; "" is none.
+	Limit string
 }
+
+// xdpVariants are the ways to open AF_XDP sockets, and the library that Go users have today.
+func xdpVariants() []string { return []string{"auto", "zerocopy", "copy", "generic", "asavie"} }
 
 // Tests are the tests a plan may name.
 func Tests() []TestInfo {
 	return []TestInfo{
-		{Name: "udp-rx", About: "the peer sends UDP datagrams, the SUT receives them"},
+		{Name: "udp-rx", About: "the peer sends UDP datagrams, the SUT receives them",
+			Kernel: []string{"epoll", "recvmmsg", "packet", "nosocket"}, XDP: xdpVariants(),
+			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Limit: LimitDrop},
 	}
 }
+
+// LimitDrop is an XDP program in the receiver's place that counts and drops.
+const LimitDrop = "xdp_drop"
 
 // LookupTest finds a test by name.
 func LookupTest(name string) (TestInfo, bool) {
@@ -23,6 +47,39 @@ func LookupTest(name string) (TestInfo, bool) {
 		}
 	}
 	return TestInfo{}, false
+}
+
+// Variants are those of an engine.
+func (t TestInfo) Variants(engine string) []string {
+	switch engine {
+	case Kernel:
+		return t.Kernel
+	case XDP:
+		return t.XDP
+	}
+	return nil
+}
+
+// check refuses an arm that the test does not have.
+func (t TestInfo) check(a ArmSpec) error {
+	if slices.Contains(t.Variants(a.Engine), a.Variant) {
+		return nil
+	}
+	return unknown("arm", a.Engine+":"+a.Variant, fmt.Sprintf("not an arm of %s", t.Name),
+		slices.Concat(withPrefix(Kernel+":", t.Kernel), withPrefix(XDP+":", t.XDP)))
+}
+
+// variants are those that any test has of an engine, in the order of the tests.
+func variants(engine string) []string {
+	var out []string
+	for _, t := range Tests() {
+		for _, v := range t.Variants(engine) {
+			if !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 func testNames() []string {

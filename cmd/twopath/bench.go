@@ -157,9 +157,13 @@ func (a *app) makeRig(ctx context.Context, p compare.Plan, s *setup) (*rig.Rig, 
 	return r, f, nil
 }
 
-// peerNAPI places the peer's own receive processing: a receive test sends nothing back, so it has nothing to do.
+// peerNAPI places the peer's own receive processing, as the plan says or the test needs: a receive test sends nothing back.
 func peerNAPI(p compare.Plan, plan rig.CPUPlan) rig.NAPIOptions {
-	if p.PeerNAPI != "threaded" {
+	where := p.PeerNAPI
+	if t, _ := compare.LookupTest(p.Test); where == "" {
+		where = t.PeerNAPI
+	}
+	if where != "threaded" {
 		return rig.NAPIOptions{}
 	}
 	return rig.NAPIOptions{Threaded: true, CPUs: plan.Gen, Policy: rig.Other}

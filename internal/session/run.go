@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -78,7 +79,7 @@ func (s *cell) run(ctx context.Context) (compare.Document, error) {
 }
 
 func (s *cell) carryOut(ctx context.Context) error {
-	if err := s.limit(ctx); err != nil {
+	if err := s.ceiling(ctx); err != nil {
 		return err
 	}
 	if err := s.pilots(ctx); err != nil {
@@ -121,7 +122,7 @@ func (s *cell) closedLoop() bool {
 // spec is a trial of an arm that lasts share of the plan's time or count.
 func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.Spec {
 	p := s.o.Plan
-	return trial.Spec{Role: agent.Receive, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict}
+	return trial.Spec{Test: p.Test, Role: agent.Receive, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict}
 }
 
 // load is the cell's traffic, for share of a trial.
@@ -146,6 +147,20 @@ func (s *cell) runID() uint32 {
 			return id
 		}
 	}
+}
+
+// ceiling measures what the rig can carry at all, where the test has something that stands for it.
+func (s *cell) ceiling(ctx context.Context) (err error) {
+	t, _ := compare.LookupTest(s.o.Plan.Test)
+	if t.Limit != "" {
+		return s.limit(ctx)
+	}
+	s.pps, err = s.c.Rate.Resolve(s.c.Size, s.o.LinkBPS, math.NaN())
+	if err == nil && s.pps > 0 {
+		s.doc.Traffic.PPS = compare.Num(s.pps)
+		s.doc.Traffic.WireBPS = compare.Num(s.pps * s.c.Size.WireBits())
+	}
+	return err
 }
 
 // limit floods an XDP_DROP program: what it counts is the rig's limit, what was offered is the generator's headroom. A
@@ -192,7 +207,7 @@ func (s *cell) resolve(offered *float64) (err error) {
 
 // limitAtLoad runs XDP_DROP under the cell's own load: what it loses is the rig's doing, not an arm's.
 func (s *cell) limitAtLoad(ctx context.Context, block int) error {
-	if s.pps == 0 {
+	if s.pps == 0 || s.doc.Limit == nil {
 		return nil
 	}
 	for attempt := 1; attempt <= compare.MaxAttempts; attempt++ {

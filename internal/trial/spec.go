@@ -60,6 +60,7 @@ func (s Setting) String() string {
 
 // Spec is one trial.
 type Spec struct {
+	Test    string          // name of the test; "" is udp-rx
 	Role    agent.Role      // Receive, or Drop for the limit
 	Arm     compare.ArmSpec // of Receive
 	Setting Setting

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"twopath/compare"
+	"twopath/internal/agent"
+	"twopath/internal/measure"
+	"twopath/internal/rig"
+)
+
+// running is a trial under way.
+type running struct {
+	b         *Bench
+	s         Spec
+	sut, peer *agent.Process
+	got       agent.Prepared // by the SUT's agent
+	peerGot   agent.Prepared
+
+	sent        agent.Generated
+	drained     agent.Drained
+	received    agent.Received
+	from, to    measure.Changes
+	interrupted bool
+}
+
+// load runs the generator. It is told to stop when ctx ends or the SUT's agent is gone, since nobody counts any more.
+func (r *running) load(ctx context.Context) (agent.Generated, error) {
+	type result struct {
+		g   agent.Generated
+		err error
+	}
+	c := make(chan result, 1)
+	limit := time.Duration(2*r.s.Load.takes()*float64(time.Second)) + 30*time.Second
+	go func() {
+		g, err := r.peer.Run(context.WithoutCancel(ctx), limit)
+		c <- result{g, err}
+	}()
+	select {
+	case got := <-c:
+		return got.g, got.err
+	case <-r.sut.Gone():
+		_ = r.peer.Stop(context.WithoutCancel(ctx))
+		<-c
+		return agent.Generated{}, fmt.Errorf("sut agent, while receiving: %w", agent.ErrDied)
+	case <-ctx.Done():
+		r.interrupted = true
+		if err := r.peer.Stop(context.WithoutCancel(ctx)); err != nil {
+			return agent.Generated{}, err
+		}
+		got := <-c
+		return got.g, got.err
+	}
+}
+
+// cost is the CPU time of the SUT, softirqs and NAPI included.
+func (r *running) cost(t *compare.Trial) error {
+	c := r.received.CPU
+	if c == nil || r.s.Role == agent.Drop {
+		return nil
+	}
+	rate := measure.TickRate{PerSecond: c.TicksPerSecond}
+	cost, err := measure.Cost(measure.CostInput{Times: c.Times, SoftirqCPUs: r.softirqCPUs(c), Packets: t.Received, SpinNs: r.received.SpinNS, Rate: rate, Method: c.Method})
+	if err != nil {
+		return fmt.Errorf("cost of CPU: %w", err)
+	}
+	rec := cost.Record()
+	t.CPU = &rec
+	if tsc, err := cost.TSCPerPacket(); err == nil {
+		t.TSCPerPacket = &tsc
+	}
+	return nil
+}
+
+// softirqCPUs are the CPUs whose network softirqs are the SUT's: its own, or with placement sender the generators'.
+func (r *running) softirqCPUs(c *agent.CPU) []int {
+	if c.Method == "schedstat" {
+		return nil // threads only
+	}
+	cpus := map[int]bool{}
+	for _, list := range [][]int{r.b.CPUs.Readers, r.b.CPUs.NAPI} {
+		for _, n := range list {
+			cpus[n] = true
+		}
+	}
+	if r.b.CPUs.Placement == rig.Sender {
+		for _, n := range r.b.CPUs.Gen {
+			cpus[n] = true
+		}
+	}
+	var out []int
+	for n := range cpus {
+		out = append(out, n)
+	}
+	return out
+}
+
+// nonZero keeps the counters that moved, by side.
+func nonZero(from, to map[string]uint64) map[string]uint64 {
+	out := map[string]uint64{}
+	for side, m := range map[string]map[string]uint64{"peer.": from, "sut.": to} {
+		for k, v := range m {
+			if v != 0 {
+				out[side+k] = v
+			}
+		}
+	}
+	return out
+}
