@@ -12,7 +12,7 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 	a.Trials, a.Valid = 0, 0
 	a.Sent, a.Received, a.Lost, a.Unexplained = 0, 0, 0, 0
 	a.Duplicate, a.Reordered, a.Corrupt, a.Foreign, a.Late = 0, 0, 0, 0, 0
-	a.Ledger = nil
+	a.Ledger, a.PerWorker = nil, nil
 	var mine []*Trial
 	for i := range trials {
 		t := &trials[i]
@@ -28,6 +28,7 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 		a.Sent, a.Received, a.Lost, a.Unexplained = a.Sent+t.Sent, a.Received+t.Received, a.Lost+t.Lost, a.Unexplained+t.Unexplained
 		a.Duplicate, a.Reordered, a.Corrupt = a.Duplicate+t.Duplicate, a.Reordered+t.Reordered, a.Corrupt+t.Corrupt
 		a.Foreign, a.Late = a.Foreign+t.Foreign, a.Late+t.Late
+		a.PerWorker = addWorkers(a.PerWorker, t.PerWorker)
 		for _, row := range t.Ledger {
 			a.addRow(row)
 		}

@@ -37,6 +37,7 @@ type Arm struct {
 	Corrupt     uint64      `json:"corrupt"`
 	Foreign     uint64      `json:"foreign"`
 	Late        uint64      `json:"late"`
+	PerWorker   []uint64    `json:"per_worker,omitempty"` // read by each worker, duplicates included
 	Ledger      []LedgerRow `json:"ledger"`
 	Unexplained uint64      `json:"unexplained"`
 

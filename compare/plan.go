@@ -33,7 +33,7 @@ type Plan struct {
 	Count    uint64   `json:"count,omitempty" yaml:"count,omitempty"`       // packets a trial, or
 	Duration Duration `json:"duration,omitempty" yaml:"duration,omitempty"` // time a trial
 	Flows    int      `json:"flows" yaml:"flows"`
-	Queues   int      `json:"queues" yaml:"queues"`
+	Queues   Queues   `json:"queues" yaml:"queues"`                 // receive queues, with a reader each
 	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"` // of the application, per packet
 
 	Blocks int     `json:"blocks" yaml:"blocks"`
@@ -50,23 +50,25 @@ type Plan struct {
 	Require      []string `json:"require,omitempty" yaml:"require,omitempty"`
 }
 
-// Cell is one size at one rate: what a [Document] is about.
+// Cell is one size at one rate over one number of queues: what a [Document] is about.
 type Cell struct {
-	Size Size
-	Rate Rate
+	Size   Size
+	Rate   Rate
+	Queues int
 }
 
 // DefaultPlan is the plan of test when nothing else is said: default arms, 64-byte
-// frames, one flow, six blocks of one-second trials. The rate is left to
-// [Plan.Complete], which knows whether there is a real link.
+// frames, six blocks of one-second trials. Rate and flows are left to
+// [Plan.Complete], which knows whether there is a real link, and how many queues.
 func DefaultPlan(test string) Plan {
-	p := Plan{Test: test, IP: 4, Flows: 1, Queues: 1, Blocks: MinBlocks, Warmup: 1, Seed: 1, Margin: DefaultMargin, SoftirqSched: "best"}
+	p := Plan{Test: test, IP: 4, Queues: Queues{1}, Blocks: MinBlocks, Warmup: 1, Seed: 1, Margin: DefaultMargin, SoftirqSched: "best"}
 	p.Arms = DefaultArms(test)
 	return p
 }
 
 // Complete fills in what no one gave and depends on the rest: the size
-// (the smallest frame), the rate (line, of 1 Gb/s on the veth rig), the time a trial takes.
+// (the smallest frame), the rate (line, of 1 Gb/s on the veth rig), the flows
+// (one, or enough to reach every queue), the time a trial takes.
 func (p *Plan) Complete() {
 	if len(p.Arms) == 0 {
 		p.Arms = DefaultArms(p.Test)
@@ -84,6 +86,12 @@ func (p *Plan) Complete() {
 			r = Rate{Unit: MaxRate}
 		}
 		p.Rates = []Rate{r}
+	}
+	if p.Flows == 0 {
+		p.Flows = 1
+		if p.Queues.Most() > 1 {
+			p.Flows = SpreadFlows
+		}
 	}
 	if p.Count == 0 && p.Duration == 0 {
 		p.Duration = Duration(time.Second)
@@ -116,7 +124,7 @@ func (p *Plan) Requirements() ([]Requirement, error) {
 	return reqs, nil
 }
 
-// Cells are all sizes at all rates, sizes first.
+// Cells are all sizes at all rates, sizes first, for each number of queues.
 func (p *Plan) Cells() ([]Cell, error) {
 	sizes := p.Sizes
 	if p.Payload != 0 {
@@ -127,9 +135,11 @@ func (p *Plan) Cells() ([]Cell, error) {
 		sizes = []Size{z}
 	}
 	var cells []Cell
-	for _, z := range sizes {
-		for _, r := range p.Rates {
-			cells = append(cells, Cell{Size: z, Rate: r})
+	for _, q := range p.Queues {
+		for _, z := range sizes {
+			for _, r := range p.Rates {
+				cells = append(cells, Cell{Size: z, Rate: r, Queues: q})
+			}
 		}
 	}
 	return cells, nil
@@ -176,6 +186,9 @@ func (p *Plan) Validate() error {
 	if _, err := p.Cells(); err != nil {
 		return err
 	}
+	if err := p.Queues.validate(); err != nil {
+		return err
+	}
 	for _, r := range p.Rates {
 		if r.Unit == Line && r.LinkBPS == 0 && p.NIC == "" {
 			return bad("rate", r, "the veth rig has no line rate", "name one, as in line:1g or line:10g")
@@ -190,8 +203,6 @@ func (p *Plan) Validate() error {
 		return bad("duration", "", "none given", "as in --duration 1s")
 	case p.Flows < 1 || p.Flows > MaxFlows:
 		return bad("flows", p.Flows, fmt.Sprintf("must be 1..%d: a flow is a source port from 10000 up", MaxFlows), "use --flows 1")
-	case p.Queues < 1 || p.Queues > 256:
-		return bad("queues", p.Queues, "must be 1..256", "use --queues 1")
 	case p.Blocks < 1 || p.Blocks > 1000:
 		return bad("blocks", p.Blocks, fmt.Sprintf("must be 1..1000; fewer than %d give no verdict", MinBlocks), fmt.Sprintf("use --blocks %d", MinBlocks))
 	case p.Warmup < 0 || p.Warmup > 10:
@@ -210,6 +221,10 @@ func (p *Plan) Validate() error {
 	_, err = p.Requirements()
 	return err
 }
+
+// SpreadFlows is how many flows a load over several queues has where the plan does not say: the hash that spreads flows over
+// sockets and queues then gives each its share within about a tenth.
+const SpreadFlows = 256
 
 // MaxFlows is how many source ports there are from 10000 up.
 const MaxFlows = 65535 - 10000 + 1

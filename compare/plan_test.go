@@ -122,7 +122,7 @@ func TestValidate(t *testing.T) {
 		"ends":      {func(p *Plan) { p.Count = 5 }, "--count and --duration"},
 		"no end":    {func(p *Plan) { p.Duration = 0 }, "--duration"},
 		"flows":     {func(p *Plan) { p.Flows = MaxFlows + 1 }, "source port"},
-		"queues":    {func(p *Plan) { p.Queues = 0 }, "1..256"},
+		"queues":    {func(p *Plan) { p.Queues = Queues{0} }, "1..256"},
 		"blocks":    {func(p *Plan) { p.Blocks = 0 }, "--blocks 6"},
 		"warmup":    {func(p *Plan) { p.Warmup = -1 }, "0..10"},
 		"margin":    {func(p *Plan) { p.Margin = 0 }, "--margin"},

@@ -43,7 +43,7 @@ func (p *Plan) ReadPlan(r io.Reader) error {
 			return atLine(err, key.Line)
 		}
 	}
-	for _, pair := range [][2]string{{"size", "payload"}, {"count", "duration"}} {
+	for _, pair := range [][2]string{{"size", "payload"}, {"count", "duration"}, {"queues", "workers"}} {
 		if first, second := lines[pair[0]], lines[pair[1]]; first > 0 && second > 0 {
 			return &UsageError{What: "plan key", Token: pair[1], Problem: fmt.Sprintf("line %d: %s is given too, on line %d", second, pair[0], first), Hint: "drop one"}
 		}
@@ -52,17 +52,15 @@ func (p *Plan) ReadPlan(r io.Reader) error {
 }
 
 func (p *Plan) setNode(key, value *yaml.Node) error {
-	for _, k := range planKeys() {
-		if k.name != key.Value {
-			continue
-		}
-		text, err := nodeText(key.Value, k.list, value)
-		if err != nil {
-			return err
-		}
-		return k.set(p, text)
+	k, ok := lookupKey(key.Value)
+	if !ok {
+		return unknown("plan key", key.Value, "unknown", PlanKeys())
 	}
-	return unknown("plan key", key.Value, "unknown", PlanKeys())
+	text, err := nodeText(key.Value, k.list, value)
+	if err != nil {
+		return err
+	}
+	return k.set(p, text)
 }
 
 // nodeText is a value as it would be typed.

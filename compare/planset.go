@@ -10,9 +10,10 @@ import (
 
 // planKey is one setting of a plan, the same in a file and as a flag.
 type planKey struct {
-	name string
-	list bool // a YAML list is joined with commas
-	set  func(p *Plan, value string) error
+	name  string
+	alias string // another name for it, "" is none
+	list  bool   // a YAML list is joined with commas
+	set   func(p *Plan, value string) error
 }
 
 // PlanKeys are the keys a plan file may have, in the order of [Plan].
@@ -30,13 +31,20 @@ func PlanKeys() []string {
 // A later setting overrides an earlier one: size and payload displace each
 // other, and so do count and duration, so a flag overrides a file.
 func (p *Plan) Set(key, value string) error {
-	name := strings.ReplaceAll(key, "-", "_")
-	for _, k := range planKeys() {
-		if k.name == name {
-			return k.set(p, value)
-		}
+	if k, ok := lookupKey(strings.ReplaceAll(key, "-", "_")); ok {
+		return k.set(p, value)
 	}
 	return unknown("plan key", key, "unknown", PlanKeys())
+}
+
+// lookupKey finds a key by its name or its alias.
+func lookupKey(name string) (planKey, bool) {
+	for _, k := range planKeys() {
+		if name != "" && (k.name == name || k.alias == name) {
+			return k, true
+		}
+	}
+	return planKey{}, false
 }
 
 func planKeys() []planKey {
@@ -95,7 +103,7 @@ func planKeys() []planKey {
 			return err
 		}},
 		{name: "flows", set: number("flows", func(p *Plan) *int { return &p.Flows })},
-		{name: "queues", set: number("queues", func(p *Plan) *int { return &p.Queues })},
+		{name: "queues", alias: "workers", list: true, set: func(p *Plan, v string) (err error) { p.Queues, err = ParseQueues(v); return err }},
 		{name: "work", set: func(p *Plan, v string) (err error) { p.Work, err = ParseWork(v); return err }},
 		{name: "blocks", set: number("blocks", func(p *Plan) *int { return &p.Blocks })},
 		{name: "warmup", set: number("warmup", func(p *Plan) *int { return &p.Warmup })},

@@ -50,6 +50,8 @@ func (g *generator) schemaOf(t reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[Size]():
 		return object{"oneOf": []any{object{"type": "integer", "minimum": 1}, object{"const": "imix"}, object{"type": "null"}}}
+	case reflect.TypeFor[Queues]():
+		return object{"oneOf": []any{object{"type": "integer"}, object{"type": "array", "items": object{"type": "integer"}}, object{"type": "null"}}}
 	case reflect.TypeFor[TrialKind]():
 		return enum(Measured, Warmup, AA, LimitRun, Headroom, Pilot)
 	case reflect.TypeFor[Grade]():

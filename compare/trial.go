@@ -59,6 +59,10 @@ type Trial struct {
 	Late      uint64 `json:"late"`        // sent over 1 ms after the intended time
 	LateMaxNs uint64 `json:"late_max_ns"` // the worst of these
 
+	// PerWorker is what each worker read (of XDP_DROP: what came on each queue), duplicates included; with one worker it is
+	// left out.
+	PerWorker []uint64 `json:"per_worker,omitempty"`
+
 	Ledger      []LedgerRow  `json:"ledger"`
 	Unexplained uint64       `json:"unexplained"` // Lost - sum(Ledger)
 	Checks      []CrossCheck `json:"checks,omitempty"`

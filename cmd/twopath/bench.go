@@ -32,7 +32,7 @@ type setup struct {
 	warnings []compare.Warning
 }
 
-// setUp makes the rig that the plan asks for and keeps this process off its cores.
+// setUp makes the rig that the plan asks for, with its most queues, and keeps this process off its cores.
 func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	if err := a.recoverLeftovers(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 			return nil, err
 		}
 	}
-	plan, err := rig.PlanCPUs(rig.PlanOptions{CPUs: allowed, Queues: p.Queues, Placement: rig.Placement(p.Placement), SUT: append(p.CPUs["sut"], p.CPUs["napi"]...),
+	plan, err := rig.PlanCPUs(rig.PlanOptions{CPUs: allowed, Queues: p.Queues.Most(), Placement: rig.Placement(p.Placement), SUT: append(p.CPUs["sut"], p.CPUs["napi"]...),
 		Peer: append(p.CPUs["peer"], p.CPUs["other"]...), OneSided: peerHost != ""})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	if err := pinProcess(plan.Others); err != nil {
 		return nil, err
 	}
-	s.bench = &trial.Bench{Rig: r, CPUs: plan, Queues: p.Queues, PeerNAPI: peerNAPI(p, plan), Command: func(string) *exec.Cmd {
+	s.bench = &trial.Bench{Rig: r, CPUs: plan, Queues: p.Queues.Most(), PeerNAPI: peerNAPI(p, plan), Command: func(string) *exec.Cmd {
 		c := exec.Command(exe, "agent")
 		c.Env = agentEnv()
 		return c
@@ -130,7 +130,7 @@ func (s *setup) checkRate(p compare.Plan) error {
 func (a *app) makeRig(ctx context.Context, p compare.Plan, s *setup) (*rig.Rig, *far, error) {
 	if p.NIC == "" {
 		s.rig.Kind, s.rig.Driver = "veth", "veth"
-		r, err := rig.New(rig.Options{Queues: p.Queues})
+		r, err := rig.New(rig.Options{Queues: p.Queues.Most()})
 		return r, nil, err
 	}
 	host, device, err := splitPeer(p.Peer)
@@ -246,9 +246,9 @@ func checkQueues(p compare.Plan, r *rig.Rig) error {
 	if err != nil {
 		return err
 	}
-	if p.Queues > n {
+	if q := p.Queues.Most(); q > n {
 		return fail(exitUsage, "--queues %d: %s has %d; use --queues %d, or give it more (ethtool -L %s combined %d)",
-			p.Queues, r.SUT.Name, n, n, r.SUT.Name, p.Queues)
+			q, r.SUT.Name, n, n, r.SUT.Name, q)
 	}
 	return nil
 }

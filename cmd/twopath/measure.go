@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -10,10 +11,43 @@ import (
 	"twopath/internal/session"
 )
 
-// measure sets up the rig, carries out the plan, writes what came of it, and removes everything, also when interrupted.
+// measure carries out the plan, one number of queues after another, and writes what came of it, also when interrupted.
 func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document, error) {
 	ctx, w := a.interruptible()
 	defer w.end()
+	var docs []compare.Document
+	var err error
+	for _, n := range p.Queues {
+		one := p
+		one.Queues = compare.Queues{n}
+		var some []compare.Document
+		some, err = a.measureOn(ctx, w, one, o, single)
+		for i := range some {
+			some[i].Plan.Queues = p.Queues
+		}
+		docs = append(docs, some...)
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if len(docs) == 0 {
+		return nil, err
+	}
+	if len(docs) > 1 {
+		compare.AdjustSweep(docs)
+	}
+	// A record is written whatever became of the run. A screen without one measured trial would only look like a result.
+	if len(docs) > 0 && (o.json != "" || err == nil && ctx.Err() == nil || measured(docs)) {
+		err = errors.Join(err, a.write(o, docs))
+	}
+	if ctx.Err() != nil {
+		return docs, errors.Join(&failure{exitInterrupted, errors.New("interrupted: what was measured until then is marked incomplete")}, err)
+	}
+	return docs, err
+}
+
+// measureOn carries out a plan of one number of queues, on a rig that has as many, and removes everything.
+func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output, single bool) ([]compare.Document, error) {
 	b, err := a.setUp(ctx, p)
 	if err != nil {
 		return nil, err
@@ -25,16 +59,7 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 	show.close()
 	// The rig goes before anything is printed: what is on the screen is then all that is left.
 	err = errors.Join(err, b.close())
-	if len(docs) > 1 {
-		compare.AdjustSweep(docs)
-	}
-	// A record is written whatever became of the run. A screen without one measured trial would only look like a result.
-	if len(docs) > 0 && (o.json != "" || err == nil && ctx.Err() == nil || measured(docs)) {
-		err = errors.Join(err, a.write(o, docs))
-	}
-	if ctx.Err() != nil {
-		return docs, errors.Join(&failure{exitInterrupted, errors.New("interrupted: what was measured until then is marked incomplete")}, err)
-	}
+	w.onLeave(nil)
 	return docs, err
 }
 

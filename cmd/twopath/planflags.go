@@ -28,8 +28,9 @@ func planFlags() []planFlag {
 		{"rate", "RATE", "max, 2M, 1.5Mpps, 10Gbps, line, line:1g, 50%line, 50%limit (default line, of 1 Gb/s on the veth rig)"},
 		{"count", "N", "packets a trial, as 1000000 or 1M"},
 		{"duration", "TIME", "time a trial (default 1s)"},
-		{"flows", "N", "flows, as source ports (default 1)"},
-		{"queues", "N", "receive queues (default 1)"},
+		{"flows", "N", "flows, as source ports (default 1; with several queues 256)"},
+		{"queues", "LIST", "receive queues, with a reader each; 1,2 tries one after the other (default 1)"},
+		{"workers", "LIST", "the same as --queues"},
 		{"work", "TIME|loop:K", "application work per packet, as 800ns, 5us or loop:1000"},
 		{"blocks", "N", "blocks of ABBA; fewer than 6 give no verdict (default 6)"},
 		{"warmup", "N", "trials of each arm that are run first and not counted (default 1)"},
@@ -94,6 +95,9 @@ func readPlan(c *cobra.Command, test string, arms []string) (compare.Plan, error
 		if err := p.Set("arms", strings.Join(arms, " ")); err != nil {
 			return p, err
 		}
+	}
+	if c.Flags().Changed("queues") && c.Flags().Changed("workers") {
+		return p, fail(exitUsage, "--queues and --workers are one setting, since each queue has its reader; drop one")
 	}
 	var first error
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -103,11 +103,13 @@ func (d *dropPart) Finish() (agent.Received, error) {
 		}
 	}
 	t.Received, t.Unique, t.WrongRun = reasons["dropped"], reasons["dropped"], reasons["foreign_run"]
-	for _, n := range perQueue {
+	queues := max(d.p.Queues, 1)
+	for q, n := range perQueue {
 		if n > 0 {
-			t.PerWorker = append(t.PerWorker, n)
+			queues = max(queues, q+1)
 		}
 	}
+	t.PerWorker = perQueue[:min(queues, len(perQueue))]
 	t.Counters = map[string]uint64{}
 	return t, nil
 }

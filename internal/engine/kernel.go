@@ -114,9 +114,11 @@ func kernelReceivers(p agent.Prepare) ([]kernelReceiver, error) {
 	return nil, fmt.Errorf("no such variant")
 }
 
-// reuseport opens one socket, or with +reuseport[=N] N of them on the same port.
+// reuseport opens one socket, or with +reuseport[=N] N of them on the same port. Over several queues an arm that does not
+// say gets one for each, as the other engine does.
 func reuseport(p agent.Prepare, open func(shared bool) (kernelReceiver, error)) (rs []kernelReceiver, err error) {
-	n, shared := 1, false
+	n := max(p.Queues, 1)
+	shared := n > 1
 	if v, ok := p.Options["reuseport"]; ok {
 		shared = true
 		if n = number(v); n == 0 {

@@ -68,10 +68,14 @@ func cellName(d *compare.Document) string {
 	if !d.Traffic.Size.IMIX {
 		name += " B"
 	}
+	rate := ", max"
 	if d.Traffic.PPS != nil {
-		return name + ", " + pps(*d.Traffic.PPS) + " pps"
+		rate = ", " + pps(*d.Traffic.PPS) + " pps"
 	}
-	return name + ", max"
+	if d.Traffic.Queues > 1 {
+		rate += ", " + plural(int64(d.Traffic.Queues), "queue")
+	}
+	return name + rate
 }
 
 // sizeText is a cell's first column.

@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) ([]compare.Document, error) {
 	return docs, nil
 }
 
-// cell is one size at one rate.
+// cell is one size at one rate, over one number of queues.
 type cell struct {
 	o   *Options
 	c   compare.Cell
@@ -55,7 +55,7 @@ func (s *cell) run(ctx context.Context) (compare.Document, error) {
 	s.doc = compare.Document{Schema: compare.SchemaID, Version: s.o.Version, Started: time.Now(), Argv: s.o.Argv, Test: p.Test, Seed: p.Seed,
 		Plan: p, Rig: s.o.Rig, Host: s.o.Host, Warnings: append([]compare.Warning(nil), s.o.Warnings...)}
 	s.doc.Traffic = compare.Traffic{Size: s.c.Size, FrameBytes: s.c.Size.FrameBytes(), PayloadBytes: s.c.Size.PayloadBytes(p.IP), IPVersion: p.IP,
-		Rate: s.c.Rate, Flows: p.Flows, Queues: p.Queues}
+		Rate: s.c.Rate, Flows: p.Flows, Queues: s.c.Queues}
 	err := s.carryOut(ctx)
 	if ctx.Err() != nil {
 		s.doc.Incomplete = true

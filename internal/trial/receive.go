@@ -108,6 +108,9 @@ func (receiving) record(r *running, t *compare.Trial) error {
 	t.Duplicate, t.Reordered = rx.Duplicate, rx.Reordered
 	t.Corrupt = rx.CorruptIP + rx.CorruptUDP + rx.BadContent
 	t.Foreign = rx.Foreign + rx.WrongRun
+	if len(rx.PerWorker) > 1 {
+		t.PerWorker = rx.PerWorker
+	}
 	t.Late, t.LateMaxNs = g.LateSlots, g.MaxLateNS
 	if err := r.cost(t); err != nil {
 		return err
