@@ -39,7 +39,9 @@ type ArmOption struct {
 	// restricts Values further for some of them.
 	For     []string
 	Choices map[string][]string
-	Help    string
+	// Most is a smaller Max of some arms.
+	Most map[string]uint64
+	Help string
 }
 
 // DefaultGrammar is the grammar of this version.
@@ -52,6 +54,7 @@ func DefaultGrammar() *Grammar {
 	return &Grammar{
 		Options: []ArmOption{
 			{Name: "batch", Kind: Number, Min: 1, Max: 4096, For: join([]string{"kernel:recvmmsg"}, own),
+				Most: map[string]uint64{"kernel:recvmmsg": 1024}, // UIO_MAXIOV: the kernel takes no more messages in one call
 				Help: "packets per system call or ring visit"},
 			{Name: "wait", Kind: Choice, Values: []string{"block", "spin", "poll", "busypoll"}, For: join([]string{"kernel:recvmmsg"}, own, asavie),
 				Choices: map[string][]string{Kernel: kernelWaits, XDP: {"spin", "poll", "busypoll"}, "xdp:asavie": {"poll", "spin"}},
@@ -62,7 +65,7 @@ func DefaultGrammar() *Grammar {
 				Help: "UDP_GRO: several datagrams of a flow in one buffer"},
 			{Name: "reuseport", Kind: AutoNumber, Min: 1, Max: 1024, For: sockets,
 				Help: "SO_REUSEPORT sockets, one thread each; bare: one per queue"},
-			{Name: "ring", Kind: PowerOf2, Min: 64, Max: 1 << 20, For: join(own, asavie),
+			{Name: "ring", Kind: PowerOf2, Min: 64, Max: 1 << 16, For: join(own, asavie),
 				Help: "descriptors in the receive ring"},
 			{Name: "csum", Kind: Choice, Values: []string{"on", "off"}, For: join(own, asavie),
 				Help: "verify IP and UDP checksums, as the kernel does for its reader"},
@@ -97,6 +100,9 @@ func (g *Grammar) option(a ArmSpec, name string) (ArmOption, error) {
 					if c := opt.Choices[who]; c != nil {
 						opt.Values = c
 					}
+				}
+				if m := opt.Most[arm]; m != 0 {
+					opt.Max = m
 				}
 				return opt, nil
 			}

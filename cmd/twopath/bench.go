@@ -163,10 +163,14 @@ func peerNAPI(p compare.Plan, plan rig.CPUPlan) rig.NAPIOptions {
 	if t, _ := compare.LookupTest(p.Test); where == "" {
 		where = t.PeerNAPI
 	}
-	if where != "threaded" {
+	cpus := p.CPUs["peer-napi"]
+	if where != "threaded" && len(cpus) == 0 {
 		return rig.NAPIOptions{}
 	}
-	return rig.NAPIOptions{Threaded: true, CPUs: plan.Gen, Policy: rig.Other}
+	if len(cpus) == 0 {
+		cpus = plan.Gen
+	}
+	return rig.NAPIOptions{Threaded: true, CPUs: cpus, Policy: rig.Other}
 }
 
 // close ends what is under way and removes the rig.

@@ -99,7 +99,7 @@ func readPlan(c *cobra.Command, test string, arms []string) (compare.Plan, error
 	if c.Flags().Changed("queues") && c.Flags().Changed("workers") {
 		return p, fail(exitUsage, "--queues and --workers are one setting, since each queue has its reader; drop one")
 	}
-	var first error
+	first := exclusive(c, [2]string{"size", "payload"}, [2]string{"count", "duration"})
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		v, ok := f.Value.(*planValue)
 		if !ok || !f.Changed || first != nil {
@@ -112,6 +112,17 @@ func readPlan(c *cobra.Command, test string, arms []string) (compare.Plan, error
 	}
 	p.Complete()
 	return p, p.Validate()
+}
+
+// exclusive refuses two flags that say the same thing in two ways: one of them would be dropped in silence.
+func exclusive(c *cobra.Command, pairs ...[2]string) error {
+	for _, p := range pairs {
+		first, second := c.Flags().Lookup(p[0]), c.Flags().Lookup(p[1])
+		if first != nil && second != nil && first.Changed && second.Changed {
+			return fail(exitUsage, "--%s %s and --%s %s: only one of them can hold; drop the other", p[0], first.Value, p[1], second.Value)
+		}
+	}
+	return nil
 }
 
 func readPlanFile(p *compare.Plan, file string) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"twopath/compare"
 	"twopath/internal/rig"
 )
 
@@ -21,7 +22,12 @@ twopath-peer, joined by a veth cable with test addresses (198.18.0.0/24, 2001:2:
 		Example: `  sudo twopath rig up
   sudo ip netns exec twopath-peer ping -c 3 198.18.0.1
   sudo twopath rig down`,
-		Args: exactly(0, 0, "up, down or status"),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return compare.Unknown("rig verb", args[0], "no such verb", []string{"up", "down", "status"})
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return a.rigStatus() },
 	}
 	var queues, mtu int

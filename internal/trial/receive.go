@@ -194,6 +194,9 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 	if stall := float64(rx.StallNS) / 1e9; stall > maxStallShare*g.Seconds {
 		t.Invalidate("the machine under the reader stood still for %v (%.1f %% of the trial)", time.Duration(rx.StallNS).Round(time.Microsecond), 100*stall/g.Seconds)
 	}
+	if share := r.disturbed(); share > maxStallShare {
+		t.Invalidate("other tasks took %.1f %% of the time of a reader's CPU", 100*share)
+	}
 	if rx.Stopped > 0 {
 		t.Invalidate("the reader's process was stopped and continued (SIGSTOP, SIGCONT)")
 	}

@@ -5,6 +5,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"twopath/compare"
@@ -97,6 +98,22 @@ func (r *running) softirqCPUs(c *agent.CPU) []int {
 		out = append(out, n)
 	}
 	return out
+}
+
+// disturbed is the largest share of a reader's CPU that went to tasks that are neither reader nor NAPI: to those its counters
+// are blind, and what it loses meanwhile is not its arm's doing.
+func (r *running) disturbed() float64 {
+	c := r.received.CPU
+	if c == nil || c.Times.At <= 0 {
+		return 0
+	}
+	most := uint64(0)
+	for _, t := range c.Times.CPUs {
+		if slices.Contains(r.b.CPUs.Readers, t.CPU) {
+			most = max(most, t.Other)
+		}
+	}
+	return float64(most) / float64(c.Times.At)
 }
 
 // nonZero keeps the counters that moved, by side.
