@@ -193,25 +193,11 @@ func (g *Generator) Run() (GeneratorResult, error) {
 }
 
 // drive makes system calls until the program has nothing left to send.
-func (g *Generator) drive() (runs int, err error) {
-	t, err := newInterruptible()
+func (g *Generator) drive() (int, error) {
+	runs, err := liveRun{prog: g.obj.Generate.FD(), frame: g.o.template(), batch: g.o.Batch, finished: g.finished,
+		repeat: g.repeatNow, untilDone: g.untilDone, stop: g.stop}.drive()
 	if err != nil {
-		return 0, fmt.Errorf("run generator: %w", err)
-	}
-	defer func() { err = errors.Join(err, t.restore()) }()
-
-	over := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() { g.watch(t, over) })
-	defer watcher.Wait()
-	defer close(over)
-
-	frame := g.o.template()
-	for !g.finished() {
-		runs++
-		if err := runLive(g.obj.Generate.FD(), frame, g.repeatNow(), uint32(g.o.Batch)); err != nil {
-			return runs, fmt.Errorf("run generator: %w", err)
-		}
+		return runs, fmt.Errorf("run generator: %w", err)
 	}
 	return runs, nil
 }
@@ -221,7 +207,7 @@ func (g *Generator) finished() bool {
 }
 
 // repeatNow is how many program runs the next system call is to make. A flood sends with every run and so ends by
-// itself; anything else is ended by watch.
+// itself; anything else is ended by liveRun's watch.
 func (g *Generator) repeatNow() uint32 {
 	if g.o.Rate == 0 && g.o.Count > 0 {
 		return uint32(min(uint64(g.repeat), g.o.Count-g.state.word(stateSent).Load()))
@@ -229,39 +215,15 @@ func (g *Generator) repeatNow() uint32 {
 	return g.repeat
 }
 
-// watch interrupts the system call when there is nothing left to send. It wakes seldom, so as not to disturb the cores.
-func (g *Generator) watch(t *interruptible, over <-chan struct{}) {
-	timer := time.NewTimer(g.untilDone())
-	defer timer.Stop()
-	stop := g.stop
-	for {
-		select {
-		case <-over:
-			return
-		case <-stop:
-			stop = nil
-		case <-timer.C:
-		}
-		if g.finished() {
-			// Again and again: the thread may be just before the system call, where a signal has no effect.
-			t.interrupt()
-			timer.Reset(500 * time.Microsecond)
-			continue
-		}
-		timer.Reset(g.untilDone())
-	}
-}
-
 // untilDone estimates from the rate how long the rest will take, to look again then.
 func (g *Generator) untilDone() time.Duration {
-	const least, most = 500 * time.Microsecond, 100 * time.Millisecond
 	if g.o.Count == 0 {
-		return most
+		return time.Hour
 	}
 	rate := g.o.Rate * g.o.CatchUp
 	if rate == 0 {
 		rate = 1e7
 	}
 	left := float64(g.o.Count-min(g.o.Count, g.state.word(stateSent).Load())) / rate
-	return min(max(time.Duration(left*1e9), least), most)
+	return time.Duration(left * 1e9)
 }

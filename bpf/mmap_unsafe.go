@@ -58,6 +58,11 @@ const (
 	stateDone = int(unsafe.Offsetof(generateGeneratorState{}.Done) / 8)
 	stateSent = int(unsafe.Offsetof(generateGeneratorState{}.Sent) / 8)
 
+	replayStop   = int(unsafe.Offsetof(replayReplayState{}.Stop) / 8)
+	replayDone   = int(unsafe.Offsetof(replayReplayState{}.Done) / 8)
+	replaySent   = int(unsafe.Offsetof(replayReplayState{}.Sent) / 8)
+	replayFailed = int(unsafe.Offsetof(replayReplayState{}.Failed) / 8)
+
 	accountSeq   = int(unsafe.Offsetof(cpumeterCpuAccount{}.Seq) / 8)
 	accountWords = int(unsafe.Sizeof(cpumeterCpuAccount{}) / 8)
 )

@@ -138,6 +138,12 @@ type capture struct {
 
 func newCapture(t *testing.T, e *nstest.End, ifIndex, n int) *capture {
 	t.Helper()
+	return newCaptureOf(t, e, ifIndex, n, isRun)
+}
+
+// newCaptureOf is newCapture of the frames for which ours is true.
+func newCaptureOf(t *testing.T, e *nstest.End, ifIndex, n int, ours func([]byte) bool) *capture {
+	t.Helper()
 	c := &capture{done: make(chan struct{})}
 	e.Do(t, func() {
 		proto := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
@@ -169,7 +175,7 @@ func newCapture(t *testing.T, e *nstest.End, ifIndex, n int) *capture {
 			case errors.Is(err, unix.EINTR):
 			case err != nil:
 				return
-			case isRun(buf[:got]):
+			case ours(buf[:got]):
 				idle = 0
 				c.frames = append(c.frames, bytes.Clone(buf[:got]))
 			}
