@@ -45,6 +45,8 @@ type Arm struct {
 	LowerPPS       *float64 `json:"lower_pps,omitempty"`
 	UpperPPS       *float64 `json:"upper_pps,omitempty"`
 	ConditionalPPS *float64 `json:"conditional_pps,omitempty"`
+	// Goals are the results of every goal of a search; the three above are the first one's.
+	Goals []GoalResult `json:"goals,omitempty"`
 }
 
 // Effective is how an arm really ran. Empty and zero mean "does not apply".

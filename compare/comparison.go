@@ -37,6 +37,9 @@ type Comparison struct {
 	Ratio   *float64    `json:"ratio"` // median over blocks
 	CI      *[2]float64 `json:"ci"`
 	CILevel float64     `json:"ci_level"`
+	// Range is what the bounds of a search leave open: the least of one arm over the most of the other, both ways. It is no
+	// confidence interval. Null where a bound is missing.
+	Range *[2]float64 `json:"range,omitempty"`
 	// Blocks with a ratio; at least one valid trial of each arm.
 	Blocks      int     `json:"blocks"`
 	ValidTrials int     `json:"valid_trials"`

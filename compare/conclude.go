@@ -57,15 +57,7 @@ func Conclude(d *Document) {
 		verdict := d.Comparisons[0] // nothing but an A/A control
 		d.Verdict = &verdict
 	}
-	d.Requirements = nil
-	for _, text := range d.Plan.Require {
-		r, err := ParseRequirement(text)
-		if err != nil {
-			d.Requirements = append(d.Requirements, RequirementResult{Text: text, Because: err.Error()})
-			continue
-		}
-		d.Requirements = append(d.Requirements, r.Evaluate(d))
-	}
+	d.judgeRequirements()
 }
 
 // ClosedLoop reports whether the offered load followed the receiver.

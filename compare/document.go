@@ -33,7 +33,9 @@ type Document struct {
 	Arms     []Arm     `json:"arms"`
 	Trials   []Trial   `json:"trials"`
 	// Limit is the ceiling of this rig (XDP_DROP in the receiver's place).
-	Limit       *Limit       `json:"limit"`
+	Limit *Limit `json:"limit"`
+	// Search is set when the document is of a rate search; its arms have goals then.
+	Search      *SearchInfo  `json:"search,omitempty"`
 	Comparisons []Comparison `json:"comparisons"`
 	// Verdict is the headline comparison; null when nothing was compared.
 	Verdict *Comparison `json:"verdict"`

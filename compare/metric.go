@@ -50,7 +50,7 @@ func Metrics() []Metric {
 		{"unexplained", "packets", true, func(a *Arm) *float64 { return Num(float64(a.Unexplained)) }, func(t *Trial) *float64 { return Num(float64(t.Unexplained)) }},
 		{"lower_pps", "packets/s", false, func(a *Arm) *float64 { return a.LowerPPS }, nil},
 		{"upper_pps", "packets/s", false, func(a *Arm) *float64 { return a.UpperPPS }, nil},
-		{"conditional_pps", "packets/s", false, func(a *Arm) *float64 { return a.ConditionalPPS }, nil},
+		{MetricConditional, "packets/s", false, func(a *Arm) *float64 { return a.ConditionalPPS }, nil},
 	}
 }
 
@@ -60,6 +60,8 @@ const (
 	MetricOffered  = "offered_pps"
 	MetricLoss     = "loss_ratio"
 	MetricWork     = "cpu.work_ns_per_packet"
+	// MetricConditional is what a search compares.
+	MetricConditional = "conditional_pps"
 )
 
 // LookupMetric finds a metric by name.

@@ -36,6 +36,13 @@ type Plan struct {
 	Queues   Queues   `json:"queues" yaml:"queues"`                 // receive queues, with a reader each
 	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"` // of the application, per packet
 
+	// Of a rate search: goals as typed, the highest and the lowest load, and what ends it early.
+	Goals     []string `json:"goal,omitempty" yaml:"goal,omitempty"`
+	MaxLoad   Rate     `json:"max_load,omitzero" yaml:"max_load,omitempty"` // zero: what the generator can offer
+	MinLoad   Rate     `json:"min_load,omitzero" yaml:"min_load,omitempty"`
+	MaxTrials int      `json:"max_trials,omitempty" yaml:"max_trials,omitempty"` // of each arm; 0 is no limit
+	MaxTime   Duration `json:"max_time,omitempty" yaml:"max_time,omitempty"`     // of all; 0 is no limit
+
 	Blocks int     `json:"blocks" yaml:"blocks"`
 	Warmup int     `json:"warmup" yaml:"warmup"` // discarded trials of each arm
 	AA     bool    `json:"aa" yaml:"aa"`         // add a twin of the first arm as control
@@ -124,6 +131,23 @@ func (p *Plan) Requirements() ([]Requirement, error) {
 	return reqs, nil
 }
 
+// SearchGoals parses the goals, in order; without any it is quick.
+func (p *Plan) SearchGoals() ([]Goal, error) {
+	texts := p.Goals
+	if len(texts) == 0 {
+		texts = []string{GoalQuick}
+	}
+	var goals []Goal
+	for _, s := range texts {
+		g, err := ParseGoal(s)
+		if err != nil {
+			return nil, err
+		}
+		goals = append(goals, g)
+	}
+	return goals, nil
+}
+
 // Cells are all sizes at all rates, sizes first, for each number of queues.
 func (p *Plan) Cells() ([]Cell, error) {
 	sizes := p.Sizes
@@ -203,6 +227,10 @@ func (p *Plan) Validate() error {
 		return bad("duration", "", "none given", "as in --duration 1s")
 	case p.Flows < 1 || p.Flows > MaxFlows:
 		return bad("flows", p.Flows, fmt.Sprintf("must be 1..%d: a flow is a source port from 10000 up", MaxFlows), "use --flows 1")
+	case p.MaxTrials < 0:
+		return bad("max_trials", p.MaxTrials, "must not be negative", "use --max-trials 200, or 0 for no limit")
+	case p.MaxLoad.Unit == MaxRate || p.MinLoad.Unit == MaxRate:
+		return bad("max_load", "max", "the highest load is a number", "leave it out for all that the generator can offer")
 	case p.Blocks < 1 || p.Blocks > 1000:
 		return bad("blocks", p.Blocks, fmt.Sprintf("must be 1..1000; fewer than %d give no verdict", MinBlocks), fmt.Sprintf("use --blocks %d", MinBlocks))
 	case p.Warmup < 0 || p.Warmup > 10:
@@ -217,6 +245,9 @@ func (p *Plan) Validate() error {
 		return unknown("softirq_sched", p.SoftirqSched, "no such policy", softirqScheds())
 	case p.PeerNAPI != "" && !slices.Contains(peerNAPIs(), p.PeerNAPI):
 		return unknown("peer_napi", p.PeerNAPI, "no such place", peerNAPIs())
+	}
+	if _, err := p.SearchGoals(); err != nil {
+		return err
 	}
 	_, err = p.Requirements()
 	return err

@@ -4,6 +4,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func (p *Plan) setNode(key, value *yaml.Node) error {
 	if !ok {
 		return unknown("plan key", key.Value, "unknown", PlanKeys())
 	}
-	text, err := nodeText(key.Value, k.list, value)
+	text, err := nodeText(key.Value, k, value)
 	if err != nil {
 		return err
 	}
@@ -64,12 +65,14 @@ func (p *Plan) setNode(key, value *yaml.Node) error {
 }
 
 // nodeText is a value as it would be typed.
-func nodeText(key string, list bool, value *yaml.Node) (string, error) {
+func nodeText(key string, k planKey, value *yaml.Node) (string, error) {
+	sep := cmp.Or(k.sep, ",")
 	switch {
 	case value.Kind == yaml.ScalarNode && value.Tag != "!!null":
 		return value.Value, nil
-	case value.Kind == yaml.SequenceNode && list:
-		return joinScalars(key, value, func(i int, s string) string { return "," + s })
+	case value.Kind == yaml.SequenceNode && k.list:
+		text, err := joinScalars(key, value, func(i int, s string) string { return sep + s })
+		return strings.TrimPrefix(text, sep), err
 	case value.Kind == yaml.MappingNode && key == "cpus":
 		return joinScalars(key, value, func(i int, s string) string {
 			if i%2 == 0 {

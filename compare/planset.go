@@ -4,6 +4,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +13,8 @@ import (
 type planKey struct {
 	name  string
 	alias string // another name for it, "" is none
-	list  bool   // a YAML list is joined with commas
+	list  bool   // a YAML list is joined with commas, or with sep
+	sep   string
 	set   func(p *Plan, value string) error
 }
 
@@ -105,6 +107,15 @@ func planKeys() []planKey {
 		{name: "flows", set: number("flows", func(p *Plan) *int { return &p.Flows })},
 		{name: "queues", alias: "workers", list: true, set: func(p *Plan, v string) (err error) { p.Queues, err = ParseQueues(v); return err }},
 		{name: "work", set: func(p *Plan, v string) (err error) { p.Work, err = ParseWork(v); return err }},
+		{name: "goal", list: true, sep: GoalSeparator, set: setGoals},
+		{name: "max_load", set: setLoad("max_load", func(p *Plan) *Rate { return &p.MaxLoad })},
+		{name: "min_load", set: setLoad("min_load", func(p *Plan) *Rate { return &p.MinLoad })},
+		{name: "max_trials", set: number("max_trials", func(p *Plan) *int { return &p.MaxTrials })},
+		{name: "max_time", set: func(p *Plan, v string) error {
+			d, err := ParseDuration(v)
+			p.MaxTime = Duration(d)
+			return err
+		}},
 		{name: "blocks", set: number("blocks", func(p *Plan) *int { return &p.Blocks })},
 		{name: "warmup", set: number("warmup", func(p *Plan) *int { return &p.Warmup })},
 		{name: "aa", set: yes("aa", func(p *Plan) *bool { return &p.AA })},
@@ -151,6 +162,38 @@ func setRates(p *Plan, v string) error {
 		p.Rates = append(p.Rates, r)
 	}
 	return nil
+}
+
+// GoalSeparator stands between goals, for a goal has commas of its own.
+const GoalSeparator = ";"
+
+func setGoals(p *Plan, v string) error {
+	p.Goals = nil
+	for _, s := range strings.Split(v, GoalSeparator) {
+		g, err := ParseGoal(strings.TrimSpace(s))
+		if err != nil {
+			return err
+		}
+		if slices.Contains(p.Goals, g.String()) {
+			return &UsageError{What: "goal", Token: s, Problem: "given twice"}
+		}
+		p.Goals = append(p.Goals, g.String())
+	}
+	return nil
+}
+
+func setLoad(what string, field func(*Plan) *Rate) func(*Plan, string) error {
+	return func(p *Plan, v string) error {
+		r, err := ParseRate(v)
+		if err != nil {
+			return err
+		}
+		if r.Unit == MaxRate {
+			return &UsageError{What: what, Token: v, Problem: "a load is a number", Hint: "as in 2M, line:10g or 80%limit"}
+		}
+		*field(p) = r
+		return nil
+	}
 }
 
 func setRequire(p *Plan, v string) error {

@@ -53,7 +53,9 @@ func (g *generator) schemaOf(t reflect.Type) object {
 	case reflect.TypeFor[Queues]():
 		return object{"oneOf": []any{object{"type": "integer"}, object{"type": "array", "items": object{"type": "integer"}}, object{"type": "null"}}}
 	case reflect.TypeFor[TrialKind]():
-		return enum(Measured, Warmup, AA, LimitRun, Headroom, Pilot)
+		return enum(Measured, Warmup, AA, LimitRun, Headroom, Pilot, SearchRun)
+	case reflect.TypeFor[Irregular]():
+		return enum(AtMaxLoad, AtMinLoad, EndedEarly)
 	case reflect.TypeFor[Grade]():
 		return enum(Exact, Bounded)
 	case reflect.TypeFor[Word]():
@@ -99,7 +101,7 @@ func (g *generator) structOf(t reflect.Type) object {
 	for i := range t.NumField() {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		properties[name] = g.schemaOf(t.Field(i).Type)
-		if !strings.Contains(options, "omitempty") {
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 			required = append(required, name)
 		}
 	}

@@ -14,12 +14,13 @@ import (
 type TrialKind string
 
 const (
-	Measured TrialKind = "measured" // counts towards the comparison
-	Warmup   TrialKind = "warmup"   // discarded
-	AA       TrialKind = "aa"       // measured, of an arm's twin in an A/A control
-	LimitRun TrialKind = "limit"    // XDP_DROP in the receiver's place
-	Headroom TrialKind = "headroom" // what the peer can offer
-	Pilot    TrialKind = "pilot"    // chooses among an arm's candidate settings
+	Measured  TrialKind = "measured" // counts towards the comparison
+	Warmup    TrialKind = "warmup"   // discarded
+	AA        TrialKind = "aa"       // measured, of an arm's twin in an A/A control
+	LimitRun  TrialKind = "limit"    // XDP_DROP in the receiver's place
+	Headroom  TrialKind = "headroom" // what the peer can offer
+	Pilot     TrialKind = "pilot"    // chooses among an arm's candidate settings
+	SearchRun TrialKind = "search"   // of a rate search, at a load of its own
 )
 
 // Grade says how far a ledger row's number can be trusted.
@@ -47,6 +48,9 @@ type Trial struct {
 
 	// ReceiveSeconds is the first to the last packet at the reader; null when fewer than two batches came.
 	ReceiveSeconds *float64 `json:"receive_seconds,omitempty"`
+
+	// LoadPPS is the load asked for in a search, packets/s; Block is its round then.
+	LoadPPS *float64 `json:"load_pps,omitempty"`
 
 	Offered   uint64 `json:"offered"` // the schedule called for; equals Sent for --rate max
 	Sent      uint64 `json:"sent"`    // left the peer
