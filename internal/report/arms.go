@@ -135,6 +135,7 @@ func (v *view) metrics() []metric {
 		{"CPU/packet", "ns", of(cpu, nanoseconds), v.spinNote(), packets || some(cpu)},
 		{"cores per Mpps", "", of(cores, significant), v.coresNote(), packets || some(cores)},
 		{"TSC/packet", "cycles", of(tsc, pps), "reading threads", some(tsc)},
+		{"by worker", "", workerText, "", v.multiWorker()},
 	}
 	for _, c := range []struct {
 		name, note string

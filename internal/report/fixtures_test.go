@@ -362,9 +362,49 @@ func sweepDocuments() []compare.Document {
 		}
 		docs = append(docs, *doc)
 	}
+	for i, lost := range []float64{0, 0, 0.00004, 0.0007} {
+		docs[i].Limit.LossRatioAtLoad = num(lost)
+	}
 	docs[1].Incomplete, docs[1].Reason = true, "interrupted"
 	return docs
 }
+
+// queueDocuments are cells over 1, 2 and 4 queues, with CPUs enough to tell how the arms scale, or without.
+func queueDocuments(enough bool) []compare.Document {
+	var docs []compare.Document
+	for i, n := range []int{1, 2, 4} {
+		k, x := recvmmsg(), xdpAuto()
+		k.received = uint64(313017 * (1 + 0.6*float64(n-1)))
+		k.losses = []loss{{"veth.ring_full", "peer ethtool tx_queue_N_xdp_xmit_errors", "", k.sent - k.received, compare.Exact}}
+		x.received = uint64(min(370000*n, 1500000))
+		x.losses = []loss{{"xsk.rx_ring_full", "sut XDP_STATISTICS rx_ring_full", "the reader fell behind", x.sent - x.received, compare.Exact}}
+		for _, f := range []*armFixture{&k, &x} {
+			f.effective.Queues, f.effective.CPUs, f.effective.NAPICPUs = n, []int{0}, []int{0}
+			if enough {
+				f.effective.CPUs, f.effective.NAPICPUs = []int{0, 1, 2, 3}[:n], []int{0, 1, 2, 3}[:n]
+			}
+		}
+		doc := fixture(line1g, 6, k, x)
+		doc.Argv = []string{"twopath", "compare", "udp-rx", "--queues", "1,2,4"}
+		doc.Traffic.Queues, doc.Traffic.Flows = n, compare.SpreadFlows
+		for j := range doc.Arms {
+			a := &doc.Arms[j]
+			a.TSCPerPacket = num([]float64{8200, 1000}[j] * []float64{1, 1.26 - 0.25*float64(j), 1.9 - 0.88*float64(j)}[i])
+			if n > 1 {
+				for w := range n {
+					a.PerWorker = append(a.PerWorker, a.Received/uint64(n)+uint64(w))
+				}
+			}
+		}
+		if n == 2 {
+			doc.Arms[0].PerWorker = []uint64{a0(doc) / 4, a0(doc) - a0(doc)/4}
+		}
+		docs = append(docs, *doc)
+	}
+	return docs
+}
+
+func a0(doc *compare.Document) uint64 { return doc.Arms[0].Received }
 
 // assertFixture fails loudly when a fixture does not keep the identities the
 // product promises; a golden file of nonsense would prove nothing.

@@ -35,7 +35,7 @@ func Caveats(doc *compare.Document) []Caveat {
 	v := newView(doc)
 	var out []Caveat
 	for _, f := range []func(*view) []Caveat{
-		blockCaveats, modeCaveats, loadCaveats, placementCaveats, rigCaveats, fairnessCaveats, machineCaveats, settingCaveats, ledgerCaveats,
+		blockCaveats, modeCaveats, loadCaveats, placementCaveats, rigCaveats, fairnessCaveats, machineCaveats, settingCaveats, balanceCaveats, ledgerCaveats,
 	} {
 		out = append(out, f(v)...)
 	}
@@ -159,7 +159,7 @@ func rigCaveats(v *view) []Caveat {
 	var out []Caveat
 	if v.doc.Rig.Kind == "veth" {
 		out = append(out, one("veth-ring", "--nic IF", "veth's ring is 256 entries, a NIC's 512-4096")...)
-		if v.doc.Traffic.Queues > 1 {
+		if v.doc.Traffic.Queues > 1 && v.doc.Rig.Generator.Method == "xdp-live-frames" {
 			out = append(out, one("veth-rss", "--nic IF", "no RSS on veth: the sending CPU decides the queue, not the flow")...)
 		}
 	}

@@ -88,7 +88,11 @@ func (p *page) sweep(docs []compare.Document) {
 		}
 	}
 	first := &docs[0]
-	title := append([]string{plural(int64(len(docs)), "cell") + ", sizes with FCS, rates on the wire", flowsText(&first.Traffic)}, rigText(&first.Rig), placementText(&first.Rig))
+	flows := first.Traffic
+	if queuesDiffer(docs) {
+		flows.Queues = 0 // a column has them
+	}
+	title := append([]string{plural(int64(len(docs)), "cell") + ", sizes with FCS, rates on the wire", flowsText(&flows)}, rigText(&first.Rig), placementText(&first.Rig))
 	p.lines(p.paintFirst(bold, oneLine(first.Test), hangParts(oneLine(first.Test), nonEmpty(title...), "; ", p.options.Width, columns(first.Test)+2)))
 	if host := hostText(&first.Host, p.options.Wide); host != "" {
 		p.lines(hang("host", host, p.options.Width, 8))
@@ -98,6 +102,7 @@ func (p *page) sweep(docs []compare.Document) {
 		p.line(p.paint(bold, letter(i)+" "+oneLine(name)))
 		p.lines(sweepGrid(p, docs, name).lines(0, p.options.Width))
 	}
+	p.scaling(docs, names)
 	if g := p.sweepVerdicts(docs, names); g != nil {
 		p.lines(g.lines(0, p.options.Width))
 	}
@@ -143,23 +148,85 @@ func sweepArms(docs []compare.Document) []string {
 	return names
 }
 
-// sweepGrid is one arm over all cells, in the columns of the "64 bytes at line
-// rate" article, so that its figures can be laid beside these.
+// sweepColumn is one column of a sweep's table.
+type sweepColumn struct {
+	head  string
+	value func(d *compare.Document, v *view, a *compare.Arm) string
+}
+
+// sweepColumns are those of the "64 bytes at line rate" article, so that its figures can be laid beside these, and then
+// what XDP_DROP lost of the same load, which is the rig's own doing, and what a packet cost.
+func sweepColumns(docs []compare.Document) []sweepColumn {
+	type doc = compare.Document
+	type arm = compare.Arm
+	var out []sweepColumn
+	add := func(head string, value func(*doc, *view, *arm) string) { out = append(out, sweepColumn{head, value}) }
+	if queuesDiffer(docs) {
+		add("queues", func(d *doc, _ *view, _ *arm) string { return thousands(int64(d.Traffic.Queues)) })
+	}
+	add("pps", func(_ *doc, _ *view, a *arm) string { return opt(a.OfferedPPS, pps) })
+	add("Mb/s", func(d *doc, _ *view, a *arm) string { return opt(offeredBits(d, a), megabits) })
+	add("s", func(_ *doc, v *view, a *arm) string { return fixed(v.seconds(a), 2) })
+	add("sent", func(_ *doc, _ *view, a *arm) string { return uthousands(a.Sent) })
+	add("received", func(_ *doc, _ *view, a *arm) string { return uthousands(a.Received) })
+	add("lost", func(_ *doc, _ *view, a *arm) string { return uthousands(a.Lost) })
+	add("", func(_ *doc, _ *view, a *arm) string { return opt(a.LossRatio, percent) })
+	if slices.ContainsFunc(docs, func(d doc) bool { return d.Limit != nil && d.Limit.LossRatioAtLoad != nil }) {
+		add("XDP_DROP", func(d *doc, _ *view, _ *arm) string {
+			if d.Limit == nil {
+				return missing
+			}
+			return opt(d.Limit.LossRatioAtLoad, percent)
+		})
+	}
+	add("CPU ns", func(_ *doc, _ *view, a *arm) string { return opt(cpuPerPacket(a.CPU), nanoseconds) })
+	return out
+}
+
+// sweepGrid is one arm over all cells.
 func sweepGrid(p *page, docs []compare.Document, name string) *grid {
-	g := &grid{page: p, noteLast: true, columns: []align{right, right, right, right, right, right, right, right, left}}
-	g.row("  bytes", "pps", "Mb/s", "s", "sent", "received", "lost", "CPU ns/packet", "lost where")
+	columns := sweepColumns(docs)
+	g := &grid{page: p, noteLast: true, columns: []align{right}}
+	head := []string{"  bytes"}
+	for _, c := range columns {
+		g.columns = append(g.columns, right)
+		head = append(head, c.head)
+	}
+	g.columns = append(g.columns, left)
+	g.row(append(head, "lost where")...)
 	for i := range docs {
 		d := &docs[i]
 		v := newView(d)
 		a := v.arm(name)
-		if a == nil || !has(a) {
-			g.row("  "+sizeText(d), missing, missing, missing, missing, missing, missing, missing, "")
-			continue
+		cells := []string{"  " + sizeText(d)}
+		for _, c := range columns {
+			if a == nil || !has(a) {
+				cells = append(cells, missing)
+				continue
+			}
+			cells = append(cells, c.value(d, v, a))
 		}
-		g.row("  "+sizeText(d), opt(a.OfferedPPS, pps), opt(offeredBits(d, a), megabits), fixed(v.seconds(a), 2),
-			uthousands(a.Sent), uthousands(a.Received), opt(a.LossRatio, percent), opt(cpuPerPacket(a.CPU), nanoseconds), lostWhere(a))
+		where := ""
+		if a != nil {
+			where = lostWhere(a)
+		}
+		g.row(append(cells, where)...)
 	}
 	return g
+}
+
+// rowName is what tells a cell's row from the others of its sweep.
+func rowName(docs []compare.Document, i int) string {
+	name := sizeText(&docs[i])
+	if queuesDiffer(docs) {
+		name += " B over " + plural(int64(docs[i].Traffic.Queues), "queue")
+	}
+	return name
+}
+
+// queuesDiffer says whether the cells have different numbers of queues.
+func queuesDiffer(docs []compare.Document) bool {
+	return slices.ContainsFunc(docs, func(d compare.Document) bool { return d.Traffic.Queues != docs[0].Traffic.Queues })
 }
 
 // lostWhere is an arm's ledger in few words, the largest bucket first.
@@ -180,6 +247,9 @@ func lostWhere(a *compare.Arm) string {
 	}
 	if a.Unexplained > 0 {
 		parts = append(parts, "unexplained "+uthousands(a.Unexplained))
+	}
+	if len(parts) == 1 { // the number is in the column before
+		parts[0] = strings.TrimRight(parts[0], " ,0123456789")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -216,7 +286,7 @@ func (p *page) sweepVerdicts(docs []compare.Document, names []string) *grid {
 		if c.PHolm != nil {
 			interval = strings.Join(nonEmpty(interval, "p "+significant(*c.PHolm)+" over the sweep"), ", ")
 		}
-		g.row("  "+sizeText(&docs[i]), claim, interval, "-> "+v.wordText(c)).colour(3, wordColour(c.Word))
+		g.row("  "+rowName(docs, i), claim, interval, "-> "+v.wordText(c)).colour(3, wordColour(c.Word))
 	}
 	if !some {
 		return nil
@@ -234,7 +304,7 @@ func (p *page) sweepMind(docs []compare.Document) {
 			if cells[s] == nil {
 				order = append(order, s)
 			}
-			cells[s] = append(cells[s], sizeText(&docs[i]))
+			cells[s] = append(cells[s], rowName(docs, i))
 		}
 	}
 	for i, s := range order {

@@ -70,6 +70,22 @@ func TestTextSweepGolden(t *testing.T) {
 	golden(t, "text-sweep", b.Bytes())
 }
 
+func TestTextScalingGolden(t *testing.T) {
+	for name, enough := range map[string]bool{"scaling": true, "scaling-few-cpus": false} {
+		docs := queueDocuments(enough)
+		for i := range docs {
+			if err := assertFixture(&docs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b bytes.Buffer
+		if err := TextAll(&b, docs, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "text-"+name, b.Bytes())
+	}
+}
+
 func TestTextNarrowGolden(t *testing.T) {
 	for _, name := range []string{"normal", "five-arms", "kernel-wins"} {
 		var b bytes.Buffer
