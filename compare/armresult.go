@@ -77,7 +77,7 @@ type Candidate struct {
 	ReceivedPPS *float64 `json:"received_pps"`
 	LossRatio   *float64 `json:"loss_ratio"`
 	Chosen      bool     `json:"chosen"`
-	Note        string   `json:"note,omitempty"` // why it could not be used
+	Note        string   `json:"note,omitempty"` // why it could not be used, or why nothing else was tried
 }
 
 // CPU is time of the SUT's cores, softirq and NAPI threads included. Work is

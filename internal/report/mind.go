@@ -224,6 +224,9 @@ func settingCaveats(v *view) []Caveat {
 				break
 			}
 		}
+		if len(a.Candidates) == 1 && a.Candidates[0].Chosen && a.Candidates[0].Note != "" {
+			out = append(out, one("kept-setting", "name the setting in the arm", "%s runs with %s, %s", letter(i), a.Candidates[0].Setting, a.Candidates[0].Note)...)
+		}
 		if a.Effective.GRO == "udp" && v.doc.Traffic.Flows == 1 {
 			out = append(out, one("gro-one-flow", "--flows 64", "%s merges datagrams of one flow, its best case", letter(i))...)
 		}

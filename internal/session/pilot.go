@@ -32,6 +32,14 @@ func (s *cell) pilots(ctx context.Context) error {
 			continue
 		}
 		arm := compare.Arm{Name: name, Engine: a.Engine}
+		if set, c, err := s.again(ctx, a); err != nil {
+			return err
+		} else if c != nil {
+			arm.Candidates = []compare.Candidate{*c}
+			s.settings[name] = set
+			s.doc.Arms = append(s.doc.Arms, arm)
+			continue
+		}
 		set := trial.Setting{}
 		// At a paced load the ring follows from the load, so that the rest is tried with it; under a flood it comes last.
 		choices := []func(compare.ArmSpec, trial.Setting) []trial.Setting{s.rings, s.candidates}
@@ -55,11 +63,51 @@ func (s *cell) pilots(ctx context.Context) error {
 			arm.Candidates = append(arm.Candidates, tried...)
 		}
 		s.settings[name] = set
+		if s.found != nil && len(arm.Candidates) > 0 {
+			s.found[name] = finding{setting: set, cell: s.c}
+		}
 		if len(arm.Candidates) > 0 {
 			s.doc.Arms = append(s.doc.Arms, arm)
 		}
 	}
 	return nil
+}
+
+// finding is the setting that an arm ended with, and in which cell.
+type finding struct {
+	setting trial.Setting
+	cell    compare.Cell
+}
+
+// again tries the setting that a cell before chose for this arm. Where that loses no more here than pilots can tell apart, it
+// is kept, and one trial has done for all; a nil candidate means that it did not. The ring follows from the load, as ever.
+func (s *cell) again(ctx context.Context, a compare.ArmSpec) (trial.Setting, *compare.Candidate, error) {
+	before, ok := s.found[a.String()]
+	if !ok || s.pps == 0 {
+		return trial.Setting{}, nil, nil
+	}
+	set := before.setting
+	set.Ring = s.rings(a, set)[0].Ring
+	s.o.report(Progress{Phase: PhasePilot, Cell: s.c, What: fmt.Sprintf("%s %s", a, set)})
+	t, err := s.pilot(ctx, a, set)
+	if ctx.Err() != nil {
+		return set, nil, ctx.Err()
+	}
+	if err != nil || !t.Valid || !(t.LossRatio() <= sameLoss) {
+		return set, nil, nil
+	}
+	c := &scored{setting: set}
+	c.add(t, nil)
+	r := c.record(true)
+	r.Note = fmt.Sprintf("chosen at size %s, and kept: here it loses %s", before.cell.Size, lossWords(t.Lost))
+	return set, &r, nil
+}
+
+func lossWords(lost uint64) string {
+	if lost == 0 {
+		return "nothing"
+	}
+	return "too little for others to be seen better"
 }
 
 // candidates lists how an arm may wait and its NAPI be scheduled; one means that there is nothing to choose.

@@ -25,11 +25,12 @@ func Run(ctx context.Context, o Options) ([]compare.Document, error) {
 	}
 	var docs []compare.Document
 	ids := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), o.Plan.Seed))
+	found := map[string]finding{}
 	for _, c := range cells {
 		if ctx.Err() != nil {
 			break
 		}
-		s := &cell{o: &o, c: c, ids: ids}
+		s := &cell{o: &o, c: c, ids: ids, found: found}
 		d, err := s.run(ctx)
 		docs = append(docs, d)
 		if err != nil {
@@ -48,6 +49,7 @@ type cell struct {
 	pps float64 // load in frames/s, 0 for max
 
 	settings map[string]trial.Setting // by the arm's name
+	found    map[string]finding       // what cells before found, by the arm's name
 }
 
 func (s *cell) run(ctx context.Context) (compare.Document, error) {
