@@ -12,7 +12,7 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 	a.Trials, a.Valid = 0, 0
 	a.Sent, a.Received, a.Lost, a.Unexplained = 0, 0, 0, 0
 	a.Duplicate, a.Reordered, a.Corrupt, a.Foreign, a.Late = 0, 0, 0, 0, 0
-	a.Ledger, a.PerWorker = nil, nil
+	a.Ledger, a.PerWorker, a.Unsent, a.Handed = nil, nil, nil, nil
 	var mine []*Trial
 	for i := range trials {
 		t := &trials[i]
@@ -29,8 +29,13 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 		a.Duplicate, a.Reordered, a.Corrupt = a.Duplicate+t.Duplicate, a.Reordered+t.Reordered, a.Corrupt+t.Corrupt
 		a.Foreign, a.Late = a.Foreign+t.Foreign, a.Late+t.Late
 		a.PerWorker = addWorkers(a.PerWorker, t.PerWorker)
-		for _, row := range t.Ledger {
-			a.addRow(row)
+		a.Ledger = addRow(a.Ledger, t.Ledger)
+		if t.Handed != nil {
+			if a.Handed == nil {
+				a.Handed = new(uint64)
+			}
+			*a.Handed += *t.Handed
+			a.Unsent = addRow(a.Unsent, t.Unsent)
 		}
 	}
 	middle := func(f func(*Trial) *float64) *float64 {
@@ -73,16 +78,19 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 	}
 }
 
-// addRow adds a trial's row to the arm's of the same place and witness; the
+// addRow adds a trial's rows to the arm's of the same place and witness; the
 // sum is as sure as its least sure part.
-func (a *Arm) addRow(row LedgerRow) {
-	i := slices.IndexFunc(a.Ledger, func(r LedgerRow) bool { return r.At == row.At && r.Witness == row.Witness })
-	if i < 0 {
-		a.Ledger = append(a.Ledger, row)
-		return
+func addRow(sum, rows []LedgerRow) []LedgerRow {
+	for _, row := range rows {
+		i := slices.IndexFunc(sum, func(r LedgerRow) bool { return r.At == row.At && r.Witness == row.Witness })
+		if i < 0 {
+			sum = append(sum, row)
+			continue
+		}
+		sum[i].Packets += row.Packets
+		if row.Grade == Bounded {
+			sum[i].Grade = Bounded
+		}
 	}
-	a.Ledger[i].Packets += row.Packets
-	if row.Grade == Bounded {
-		a.Ledger[i].Grade = Bounded
-	}
+	return sum
 }

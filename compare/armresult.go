@@ -30,6 +30,8 @@ type Arm struct {
 
 	// Totals over the valid measured trials: Sent = Received + sum(Ledger) + Unexplained.
 	Sent        uint64      `json:"sent"`
+	Handed      *uint64     `json:"handed,omitempty"` // where the SUT sends: Handed = Sent + sum(Unsent)
+	Unsent      []LedgerRow `json:"unsent,omitempty"`
 	Received    uint64      `json:"received"`
 	Lost        uint64      `json:"lost"`
 	Duplicate   uint64      `json:"duplicate"`

@@ -24,7 +24,7 @@ func Conclude(d *Document) {
 	for i := range d.Arms {
 		d.Arms[i].Aggregate(d.Trials, d.Traffic.Size)
 	}
-	t := terms{margin: d.Plan.Margin, seed: d.Seed, closedLoop: d.ClosedLoop()}
+	t := terms{margin: d.Plan.Margin, seed: d.Seed, closedLoop: d.ClosedLoop(), sends: d.Sends(), asked: zeroIfNaN(Val(d.Traffic.PPS))}
 	if t.margin <= 0 {
 		t.margin = DefaultMargin
 	}
@@ -147,6 +147,9 @@ func best(arms []*Arm, t terms) *Arm {
 func headlineMetric(a, b *Arm, t terms) Metric {
 	received, _ := LookupMetric(MetricReceived)
 	work, _ := LookupMetric(MetricWork)
+	if t.sends && !(t.sentAll(a) && t.sentAll(b)) {
+		return received
+	}
 	lost := max(zeroIfNaN(Val(a.LossRatio)), zeroIfNaN(Val(b.LossRatio))) > t.margin
 	if t.closedLoop || lost || work.OfArm(a) == nil || work.OfArm(b) == nil {
 		return received

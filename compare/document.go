@@ -46,6 +46,12 @@ type Document struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
+// Sends reports whether the SUT was the sender.
+func (d *Document) Sends() bool {
+	t, _ := LookupTest(d.Test)
+	return t.Sends
+}
+
 // Warning is a caveat a reader must see; ID is stable, for filters and docs.
 type Warning struct {
 	ID   string `json:"id"`
@@ -54,7 +60,7 @@ type Warning struct {
 
 // Limit is a rate that no arm on this rig can exceed.
 type Limit struct {
-	Name string   `json:"name"` // "xdp_drop"
+	Name string   `json:"name"` // "xdp_drop", "xdp_live_frames"
 	PPS  *float64 `json:"pps"`  // under a flood
 	// LossRatioAtLoad is its median loss under the cell's own load: the rig's doing, not an arm's. Null under a flood.
 	LossRatioAtLoad *float64 `json:"loss_ratio_at_load,omitempty"`

@@ -47,26 +47,31 @@ type ArmOption struct {
 // DefaultGrammar is the grammar of this version.
 func DefaultGrammar() *Grammar {
 	sockets := []string{"kernel:epoll", "kernel:recvmmsg"}
+	senders := []string{"kernel:write", "kernel:sendto", "kernel:sendmmsg"}
 	own := []string{"xdp:auto", "xdp:zerocopy", "xdp:copy", "xdp:generic"}
 	join := func(lists ...[]string) []string { return slices.Concat(lists...) }
 	asavie := []string{"xdp:asavie"}
 	kernelWaits := []string{"block", "spin", "busypoll"}
 	return &Grammar{
 		Options: []ArmOption{
-			{Name: "batch", Kind: Number, Min: 1, Max: 4096, For: join([]string{"kernel:recvmmsg"}, own),
-				Most: map[string]uint64{"kernel:recvmmsg": 1024}, // UIO_MAXIOV: the kernel takes no more messages in one call
+			{Name: "batch", Kind: Number, Min: 1, Max: 4096, For: join([]string{"kernel:recvmmsg", "kernel:sendmmsg"}, own),
+				Most: map[string]uint64{"kernel:recvmmsg": 1024, "kernel:sendmmsg": 1024}, // UIO_MAXIOV: the kernel takes no more messages in one call
 				Help: "packets per system call or ring visit"},
 			{Name: "wait", Kind: Choice, Values: []string{"block", "spin", "poll", "busypoll"}, For: join([]string{"kernel:recvmmsg"}, own, asavie),
 				Choices: map[string][]string{Kernel: kernelWaits, XDP: {"spin", "poll", "busypoll"}, "xdp:asavie": {"poll", "spin"}},
 				Help:    "what the reader does when nothing is there"},
 			{Name: "rcvbuf", Kind: Bytes, Min: 4096, Max: 1 << 30, For: sockets,
 				Help: "SO_RCVBUF as asked for; the kernel doubles it"},
+			{Name: "sndbuf", Kind: Bytes, Min: 4096, Max: 1 << 30, For: senders,
+				Help: "SO_SNDBUF as asked for; the kernel doubles it"},
+			{Name: "gso", Kind: Flag, For: []string{"kernel:sendmmsg"},
+				Help: "UDP_SEGMENT: several datagrams of a flow in one buffer"},
 			{Name: "gro", Kind: Flag, For: []string{"kernel:recvmmsg"},
 				Help: "UDP_GRO: several datagrams of a flow in one buffer"},
 			{Name: "reuseport", Kind: AutoNumber, Min: 1, Max: 1024, For: sockets,
 				Help: "SO_REUSEPORT sockets, one thread each; bare: one per queue"},
 			{Name: "ring", Kind: PowerOf2, Min: 64, Max: 1 << 16, For: join(own, asavie),
-				Help: "descriptors in the receive ring"},
+				Help: "descriptors in the receive ring, or, where the SUT sends, the transmit ring"},
 			{Name: "csum", Kind: Choice, Values: []string{"on", "off"}, For: join(own, asavie),
 				Help: "verify IP and UDP checksums, as the kernel does for its reader"},
 		},

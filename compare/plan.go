@@ -239,6 +239,8 @@ func (p *Plan) Validate() error {
 		return bad("margin", p.Margin, "must be above 0 and at most 50 %", "use --margin 2%")
 	case p.Placement != "" && !slices.Contains(placements(), p.Placement):
 		return unknown("placement", p.Placement, "no such placement", placements())
+	case p.Placement != "" && test.Sends:
+		return bad("placement", p.Placement, test.Name+" has none: the SUT receives nothing", "use --peer-napi for the peer's")
 	case p.Placement == PlaceSender && p.NIC != "":
 		return bad("placement", p.Placement, "only the veth rig can run the receiver's NAPI on the sending core", "use --placement shared or split")
 	case !slices.Contains(softirqScheds(), p.SoftirqSched):

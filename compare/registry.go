@@ -20,6 +20,10 @@ type TestInfo struct {
 	// PeerNAPI is where the peer's own receive processing runs where the plan does not say: "threaded" on the peer's core,
 	// "inline" in the sender's softirq, "" where the peer receives nothing.
 	PeerNAPI string
+	// Sends says that the SUT is the sender, and the peer counts what arrives.
+	Sends bool
+	// Without are options that arms have in other tests only.
+	Without []string
 	// Limit names what stands for the ceiling of the rig in this test; "" is none.
 	Limit string
 	// SUTSends says that the load is the SUT's own, so that a rate it does not reach is its doing.
@@ -35,11 +39,18 @@ func Tests() []TestInfo {
 		{Name: "udp-rx", About: "the peer sends UDP datagrams, the SUT receives them",
 			Kernel: []string{"epoll", "recvmmsg", "packet", "nosocket"}, XDP: xdpVariants(),
 			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Limit: LimitDrop},
+		{Name: "udp-tx", About: "the SUT sends UDP datagrams, an XDP program of the peer counts them",
+			Kernel: []string{"write", "sendto", "sendmmsg", "packet"}, XDP: xdpVariants(),
+			Default: []string{"kernel:sendmmsg", "xdp:auto"}, Flood: true, PeerNAPI: "threaded", Sends: true, Without: []string{"wait", "csum"},
+			Limit: LimitLive},
 	}
 }
 
 // LimitDrop is an XDP program in the receiver's place that counts and drops.
 const LimitDrop = "xdp_drop"
+
+// LimitLive is the live-frame generator in the sender's place.
+const LimitLive = "xdp_live_frames"
 
 // LookupTest finds a test by name.
 func LookupTest(name string) (TestInfo, bool) {
@@ -65,6 +76,11 @@ func (t TestInfo) Variants(engine string) []string {
 // check refuses an arm that the test does not have.
 func (t TestInfo) check(a ArmSpec) error {
 	if slices.Contains(t.Variants(a.Engine), a.Variant) {
+		for _, o := range t.Without {
+			if _, given := a.Options[o]; given {
+				return &UsageError{What: "arm option", Token: o, Problem: fmt.Sprintf("%s has no use for it", t.Name), Hint: "drop it"}
+			}
+		}
 		return nil
 	}
 	return unknown("arm", a.Engine+":"+a.Variant, fmt.Sprintf("not an arm of %s", t.Name),

@@ -66,6 +66,10 @@ type Trial struct {
 	// PerWorker is what each worker read (of XDP_DROP: what came on each queue), duplicates included; with one worker it is
 	// left out.
 	PerWorker []uint64 `json:"per_worker,omitempty"`
+	// Handed is what the SUT's engine took in a test in which the SUT sends, and Unsent where that went which never left:
+	// Handed = Sent + sum(Unsent). Null in other tests.
+	Handed *uint64     `json:"handed,omitempty"`
+	Unsent []LedgerRow `json:"unsent,omitempty"`
 
 	Ledger      []LedgerRow  `json:"ledger"`
 	Unexplained uint64       `json:"unexplained"` // Lost - sum(Ledger)
@@ -179,6 +183,7 @@ func (t *Trial) Invalidate(format string, args ...any) {
 //
 //	Lost = Sent - Received, Received <= Sent
 //	sum(Ledger) + Unexplained = Lost
+//	Sent + sum(Unsent) = Handed, where the SUT sends
 //
 // Counts are unsigned, so "nothing is negative" shows as a sum that would
 // have to be: Received over Sent, or a ledger over the loss. The error joins
@@ -192,21 +197,12 @@ func (t *Trial) Check() error {
 	} else if t.Lost != t.Sent-t.Received {
 		fail("lost is %d, but sent %d - received %d = %d", t.Lost, t.Sent, t.Received, t.Sent-t.Received)
 	}
-	sum, over := t.Unexplained, false
-	for i, row := range t.Ledger {
-		var carry uint64
-		if sum, carry = bits.Add64(sum, row.Packets, 0); carry != 0 {
-			over = true
-		}
-		if row.At == "" {
-			fail("ledger row %d has no place", i+1)
-		}
-		if row.Grade != Exact && row.Grade != Bounded {
-			fail("ledger row %q: grade %q is neither exact nor bounded", row.At, row.Grade)
-		}
-	}
+	sum, over := addRows(t.Ledger, t.Unexplained, fail)
 	if over || sum != t.Lost {
 		fail("ledger %d + unexplained %d is not lost %d", sum-t.Unexplained, t.Unexplained, t.Lost)
+	}
+	if all, over := addRows(t.Unsent, t.Sent, fail); t.Handed != nil && (over || all != *t.Handed) {
+		fail("sent %d + not sent %d is not what was handed over, %d", t.Sent, all-t.Sent, *t.Handed)
 	}
 	if t.Valid && t.InvalidBecause != "" {
 		fail("valid, yet invalid because %q", t.InvalidBecause)
@@ -221,4 +217,22 @@ func (t *Trial) Check() error {
 		return nil
 	}
 	return fmt.Errorf("trial of %s, block %d, position %d: %w", t.Arm, t.Block, t.Position, errors.Join(errs...))
+}
+
+// addRows adds the rows to n, and says whether that wrapped.
+func addRows(rows []LedgerRow, n uint64, fail func(string, ...any)) (sum uint64, over bool) {
+	sum = n
+	for i, row := range rows {
+		var carry uint64
+		if sum, carry = bits.Add64(sum, row.Packets, 0); carry != 0 {
+			over = true
+		}
+		if row.At == "" {
+			fail("ledger row %d has no place", i+1)
+		}
+		if row.Grade != Exact && row.Grade != Bounded {
+			fail("ledger row %q: grade %q is neither exact nor bounded", row.At, row.Grade)
+		}
+	}
+	return sum, over
 }

@@ -32,6 +32,13 @@ type terms struct {
 	floor      float64 // |log-ratio| an A/A control reached, 0 without one
 	seed       uint64
 	closedLoop bool
+	sends      bool    // the SUT is the sender: what it offers is its result
+	asked      float64 // packets/s; 0 for max
+}
+
+// sentAll reports whether the arm of a send test brought over what the plan asked for.
+func (t terms) sentAll(a *Arm) bool {
+	return t.asked > 0 && Val(a.ReceivedPPS) >= t.asked*(1-t.margin)
 }
 
 // compareArms compares b with a on one metric.
@@ -60,18 +67,22 @@ func compareArms(a, b *Arm, trials []Trial, m Metric, t terms) Comparison {
 	}
 	c.Word, c.Because = word(e, &c, t)
 	if m.Name == MetricReceived && !t.closedLoop && c.Ratio != nil {
-		c.bound(a, b)
+		c.bound(a, b, t)
 	}
 	return c
 }
 
 // bound marks the ratio as a lower one when the better arm took all.
-func (c *Comparison) bound(a, b *Arm) {
+func (c *Comparison) bound(a, b *Arm, t terms) {
 	better, who := b, "B"
 	if *c.Ratio < 1 {
 		better, who = a, "A"
 	}
-	if c.Word != Equivalent && Val(better.LossRatio) <= tookAll {
+	all := Val(better.LossRatio) <= tookAll
+	if t.sends {
+		all = t.sentAll(better)
+	}
+	if c.Word != Equivalent && all {
 		c.Bound = LowerBound
 		c.Notes = append(c.Notes, fmt.Sprintf("%s (%s) took all that was offered: the difference may be larger", who, better.Name))
 	}

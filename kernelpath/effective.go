@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Effective is what a receiver obtained, as opposed to what was asked for. Fields that do not apply are zero.
+// Effective is what a receiver or sender obtained, as opposed to what was asked for. Fields that do not apply are zero.
 type Effective struct {
-	Receiver       string         `json:"receiver"` // epoll, recvmmsg, packet or nosocket
+	Receiver       string         `json:"receiver"` // epoll, recvmmsg, packet or nosocket; of senders write, sendto, sendmmsg or packet
 	Local          netip.AddrPort `json:"local"`    // bound address, with the port the kernel chose when 0 was asked
 	Wait           Wait           `json:"wait"`
 	Timeout        time.Duration  `json:"timeout_ns"`
@@ -24,7 +24,12 @@ type Effective struct {
 	GRO            bool           `json:"gro"`              // UDP_GRO
 	Ring           Ring           `json:"ring"`
 	Promiscuous    bool           `json:"promiscuous"`
-	Quiet          Quiet          `json:"quiet"` // what becomes of the kernel's own copy of each frame
+	SndbufAsked    int            `json:"sndbuf_asked"`  // bytes; 0 left the kernel's default
+	Sndbuf         int            `json:"sndbuf"`        // bytes as SO_SNDBUF reads back
+	SndbufForced   bool           `json:"sndbuf_forced"` // SO_SNDBUFFORCE worked: wmem_max did not cap
+	GSO            bool           `json:"gso"`           // UDP_SEGMENT
+	QdiscBypass    bool           `json:"qdisc_bypass"`  // PACKET_QDISC_BYPASS
+	Quiet          Quiet          `json:"quiet"`         // what becomes of the kernel's own copy of each frame
 }
 
 // Ring is the geometry of an AF_PACKET ring (Documentation/networking/packet_mmap.rst).

@@ -3,6 +3,8 @@
 package kernelpath
 
 import (
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -34,6 +36,56 @@ func waitRecvmmsg(fd int, v []unix.Mmsghdr) (int, unix.Errno) {
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)),
 		unix.MSG_WAITFORONE, 0, 0)
 	return int(n), e
+}
+
+// nowWrite sends one datagram on a connected socket. On a blocking one it sleeps while the socket's buffer is full.
+func nowWrite(fd int, p []byte) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	return int(n), e
+}
+
+// nowSendto sends one datagram to a raw socket address.
+func nowSendto(fd int, p, to []byte) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0,
+		uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(to)))
+	return int(n), e
+}
+
+// nowSendmmsg sends messages in order and returns how many were sent before the first error, which is then not told.
+func nowSendmmsg(fd int, v []unix.Mmsghdr) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)), 0, 0, 0)
+	return int(n), e
+}
+
+// nowKick makes an AF_PACKET socket send what its TX ring holds, without waiting until the device is done with it.
+func nowKick(fd int) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	return int(n), e
+}
+
+// rawAddress is a as struct sockaddr_in or sockaddr_in6.
+func rawAddress(a netip.AddrPort) []byte {
+	port := htons(a.Port())
+	if a.Addr().Is4() {
+		sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: a.Addr().As4()}
+		return slices.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&sa)), unsafe.Sizeof(sa)))
+	}
+	sa := unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: a.Addr().As16()}
+	return slices.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&sa)), unsafe.Sizeof(sa)))
+}
+
+// segmentMessage makes the header of a UDP_SEGMENT control message in c.
+func segmentMessage(c []byte) {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(c)))
+	h.Level, h.Type = unix.SOL_UDP, unix.UDP_SEGMENT
+	h.SetLen(unix.CmsgLen(2))
+}
+
+// txStatus is the word through which the kernel and the sender hand a TPACKET_V2 frame to each other, the first of
+// struct tpacket2_hdr.
+func txStatus(frame []byte) *atomic.Uint32 {
+	_ = frame[3]
+	return (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(frame)))
 }
 
 // waitEpoll waits for events at most ms milliseconds.

@@ -55,6 +55,9 @@ func NewClient(name string, rwc io.ReadWriteCloser, tail func() string) *Client 
 	return c
 }
 
+// Name is what errors call the agent.
+func (c *Client) Name() string { return c.name }
+
 // Live is the newest live counters of the agent.
 func (c *Client) Live() Live { return *c.live.Load() }
 

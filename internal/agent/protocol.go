@@ -33,6 +33,8 @@ const (
 	Receive  Role = "receive"  // the SUT of a receive test: one engine, N workers
 	Generate Role = "generate" // the peer of a receive test: XDP live frames
 	Drop     Role = "drop"     // the limit: an XDP program that counts the run's frames and drops them
+	Send     Role = "send"     // the SUT of a send test: one engine, N workers, a stream each
+	Count    Role = "count"    // the peer of a send test: an XDP program that checks, counts and drops the run's frames
 )
 
 // Hello is what an agent says of itself.
@@ -125,6 +127,7 @@ type Generated struct {
 	MaxGapNS   uint64   `json:"max_gap_ns"`  // longest time in which the generator did not run
 	Stopped    bool     `json:"stopped"`     // ended before its count
 	Runs       int      `json:"runs"`        // system calls; each after the first is a hole in the load
+	Sending    *Sending `json:"sending,omitempty"`
 }
 
 // Drained tells how the end of the stream was waited for.

@@ -17,6 +17,10 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 		return part(newGenerate(p))
 	case agent.Drop:
 		return part(newDrop(p))
+	case agent.Send:
+		return part(newSend(p))
+	case agent.Count:
+		return part(newCount(p))
 	}
 	return nil, agent.Prepared{}, fmt.Errorf("prepare: no role %q", p.Role)
 }

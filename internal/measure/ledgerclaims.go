@@ -38,13 +38,24 @@ func claimRingFull(in *Input) claim {
 	return claim{packets: n, known: known || !in.veth(), witness: in.FromName + " ethtool tx_queue_N_xdp_xmit_errors"}
 }
 
+// claimIPDiscard: the IP layer counts what the device or its queueing discipline refused as its own discard too
+// (ip_send_skb), once for each message that GSO cuts later.
+func claimIPDiscard(in *Input) claim {
+	c := plain(in.From, in.FromName, shared, []string{"ip.OutDiscards", "ip6.OutDiscards"})
+	qdisc, _ := sum(in.From, "qdisc.drops")
+	c.packets = subtract(c.packets, addCapped(claimDeviceDrop(in).packets, qdisc))
+	return c
+}
+
 // claimDeviceDrop: veth's tx_dropped is the sum of skbs that did not fit the ring, of xmit_errors of live frames and of
 // failed XDP_TX (veth_get_stats64). The latter two have other rows or are not ours.
 func claimDeviceDrop(in *Input) claim {
 	n, known := in.From["link.tx_dropped"]
 	xmit, _ := perQueue(in.From, "tx", "xdp_xmit_errors")
 	tx, _ := perQueue(in.From, "rx", "xdp_tx_errors")
-	return claim{packets: subtract(n, addCapped(xmit, tx)), known: known, trust: shared, witness: in.FromName + " rtnl tx_dropped"}
+	// An AF_PACKET ring keeps what the device dropped and sends it again (tpacket_snd).
+	again := in.From["packet.retried"]
+	return claim{packets: subtract(n, addCapped(addCapped(xmit, tx), again)), known: known, trust: shared, witness: in.FromName + " rtnl tx_dropped"}
 }
 
 // claimRxDropped: on veth rx_dropped already holds the sender's xmit_errors and the receiver's rx_queue_N_drops; a

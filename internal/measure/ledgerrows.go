@@ -21,6 +21,15 @@ func Rows() []Row {
 	return out
 }
 
+// AtSender tells whether a row is of packets that never left the sending device.
+func AtSender(id string) bool {
+	switch id {
+	case "gen.not_sent", "tx.ip_discard", "tx.neighbour", "tx.qdisc", "tx.device_drop", "xsk.tx_invalid_descs":
+		return true
+	}
+	return false
+}
+
 // rowSpec is a row with the arms and senders it applies to and its witness.
 type rowSpec struct {
 	doc     Row
@@ -51,9 +60,9 @@ func ledgerRows() []rowSpec {
 			"sender: sent - (ethtool tx_queue_N_xdp_xmit + tx_queue_N_xdp_xmit_errors)", gradeExact,
 			"frame too long for live frames (3,408 B), or the receiving end has no NAPI (GRO off and no XDP)"},
 			armsAll, SendLive, claimNotSent},
-		{Row{"tx.ip_discard", "the sender's IP layer threw it away", "sender: Ip OutDiscards", gradeShared,
+		{Row{"tx.ip_discard", "the sender's IP layer threw it away", "sender: Ip OutDiscards without what the device and its qdisc dropped", gradeShared,
 			"no memory or no usable route at the sender"},
-			armsAll, SendUDP, from(shared, "ip.OutDiscards", "ip6.OutDiscards")},
+			armsAll, SendUDP, claimIPDiscard},
 		{Row{"tx.neighbour", "it waited for a neighbour's address, and the wait queue was full or nobody answered",
 			"sender: /proc/net/stat/{arp,ndisc}_cache unresolved_discards", gradeShared, "resolve the neighbour before the run"},
 			armsAll, SendUDP, from(shared, "stat.arp_cache.unresolved_discards", "stat.ndisc_cache.unresolved_discards")},

@@ -96,7 +96,7 @@ func (s *cell) carryOut(ctx context.Context) error {
 		schedule.Trials = slices.DeleteFunc(schedule.Trials, func(t compare.TrialSpec) bool { return t.Position > len(p.Arms) })
 	}
 	block := 0
-	out, err := compare.Run(ctx, schedule, compare.RunOptions{ClosedLoop: s.closedLoop(), Progress: s.progress},
+	out, err := compare.Run(ctx, schedule, compare.RunOptions{ClosedLoop: s.closedLoop() || s.test().Sends, Progress: s.progress},
 		func(ctx context.Context, t compare.TrialSpec) (compare.Trial, error) {
 			if t.Block != block && !s.o.Single {
 				block = t.Block
@@ -121,10 +121,20 @@ func (s *cell) closedLoop() bool {
 	return s.pps == 0 && s.doc.Rig.Placement == compare.PlaceSender
 }
 
+// test is what the registry says of the plan's test.
+func (s *cell) test() compare.TestInfo {
+	t, _ := compare.LookupTest(s.o.Plan.Test)
+	return t
+}
+
 // spec is a trial of an arm that lasts share of the plan's time or count.
 func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.Spec {
 	p := s.o.Plan
-	return trial.Spec{Test: p.Test, Role: agent.Receive, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict}
+	role := agent.Receive
+	if s.test().Sends {
+		role = agent.Send
+	}
+	return trial.Spec{Test: p.Test, Role: role, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict}
 }
 
 // load is the cell's traffic, for share of a trial.
@@ -153,11 +163,19 @@ func (s *cell) runID() uint32 {
 
 // ceiling measures what the rig can carry at all, where the test has something that stands for it.
 func (s *cell) ceiling(ctx context.Context) (err error) {
-	t, _ := compare.LookupTest(s.o.Plan.Test)
-	if t.Limit != "" {
+	switch s.test().Limit {
+	case compare.LimitDrop:
 		return s.limit(ctx)
+	case compare.LimitLive:
+		if err := s.liveLimit(ctx); err != nil {
+			return err
+		}
 	}
-	s.pps, err = s.c.Rate.Resolve(s.c.Size, s.o.LinkBPS, math.NaN())
+	most := math.NaN()
+	if s.doc.Limit != nil {
+		most = compare.Val(s.doc.Limit.PPS)
+	}
+	s.pps, err = s.c.Rate.Resolve(s.c.Size, s.o.LinkBPS, most)
 	if err == nil && s.pps > 0 {
 		s.doc.Traffic.PPS = compare.Num(s.pps)
 		s.doc.Traffic.WireBPS = compare.Num(s.pps * s.c.Size.WireBits())
@@ -209,7 +227,7 @@ func (s *cell) resolve(offered *float64) (err error) {
 
 // limitAtLoad runs XDP_DROP under the cell's own load: what it loses is the rig's doing, not an arm's.
 func (s *cell) limitAtLoad(ctx context.Context, block int) error {
-	if s.pps == 0 || s.doc.Limit == nil {
+	if s.pps == 0 || s.doc.Limit == nil || s.test().Limit != compare.LimitDrop {
 		return nil
 	}
 	for attempt := 1; attempt <= compare.MaxAttempts; attempt++ {

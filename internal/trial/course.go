@@ -27,6 +27,8 @@ func courseOf(s Spec) (course, error) {
 	switch s.Test {
 	case "", "udp-rx":
 		return receiving{}, nil
+	case "udp-tx":
+		return sending{}, nil
 	}
 	return nil, fmt.Errorf("no test %q", s.Test)
 }

@@ -29,8 +29,13 @@ type running struct {
 	interrupted bool
 }
 
-// load runs the generator. It is told to stop when ctx ends or the SUT's agent is gone, since nobody counts any more.
+// load runs the peer's generator.
 func (r *running) load(ctx context.Context) (agent.Generated, error) {
+	return r.drive(ctx, r.peer, r.sut)
+}
+
+// drive runs the agent that sends. It is told to stop when ctx ends or the agent that counts is gone.
+func (r *running) drive(ctx context.Context, sender, counter *agent.Process) (agent.Generated, error) {
 	type result struct {
 		g   agent.Generated
 		err error
@@ -38,19 +43,19 @@ func (r *running) load(ctx context.Context) (agent.Generated, error) {
 	c := make(chan result, 1)
 	limit := time.Duration(2*r.s.Load.takes()*float64(time.Second)) + 30*time.Second
 	go func() {
-		g, err := r.peer.Run(context.WithoutCancel(ctx), limit)
+		g, err := sender.Run(context.WithoutCancel(ctx), limit)
 		c <- result{g, err}
 	}()
 	select {
 	case got := <-c:
 		return got.g, got.err
-	case <-r.sut.Gone():
-		_ = r.peer.Stop(context.WithoutCancel(ctx))
+	case <-counter.Gone():
+		_ = sender.Stop(context.WithoutCancel(ctx))
 		<-c
-		return agent.Generated{}, fmt.Errorf("sut agent, while receiving: %w", agent.ErrDied)
+		return agent.Generated{}, fmt.Errorf("%s, while receiving: %w", counter.Name(), agent.ErrDied)
 	case <-ctx.Done():
 		r.interrupted = true
-		if err := r.peer.Stop(context.WithoutCancel(ctx)); err != nil {
+		if err := sender.Stop(context.WithoutCancel(ctx)); err != nil {
 			return agent.Generated{}, err
 		}
 		got := <-c
@@ -65,7 +70,11 @@ func (r *running) cost(t *compare.Trial) error {
 		return nil
 	}
 	rate := measure.TickRate{PerSecond: c.TicksPerSecond}
-	cost, err := measure.Cost(measure.CostInput{Times: c.Times, SoftirqCPUs: r.softirqCPUs(c), Packets: t.Received, SpinNs: r.received.SpinNS, Rate: rate, Method: c.Method})
+	packets := t.Received
+	if r.sent.Sending != nil {
+		packets = t.Sent
+	}
+	cost, err := measure.Cost(measure.CostInput{Times: c.Times, SoftirqCPUs: r.softirqCPUs(c), Packets: packets, SpinNs: r.received.SpinNS, Rate: rate, Method: c.Method})
 	if err != nil {
 		return fmt.Errorf("cost of CPU: %w", err)
 	}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"twopath/compare"
+	"twopath/internal/agent"
+	"twopath/internal/measure"
+	"twopath/internal/workload"
+	"twopath/xsk"
+)
+
+// sendPart is the SUT of udp-tx: an arm's senders, each with its loop on a thread of its own.
+type sendPart struct {
+	p         agent.Prepare
+	set       *sendSet
+	loops     []*workload.Send
+	reader    *measure.Reader
+	rate      measure.TickRate
+	limit     time.Duration // ends a load without a count; 0 is none
+	continued chan os.Signal
+	streams   []stream
+}
+
+func newSend(p agent.Prepare) (_ *sendPart, got agent.Prepared, err error) {
+	s := &sendPart{p: p, continued: make(chan os.Signal, 64)}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	l := p.Generate
+	if l == nil || len(p.CPUs) == 0 {
+		return nil, got, errors.New("send: no load or no CPUs given")
+	}
+	if l.Count == 0 && l.Seconds <= 0 {
+		return nil, got, errors.New("send: the load has neither count nor time")
+	}
+	if l.Faults != (agent.Faults{}) {
+		return nil, got, errors.New("send: faults are the live-frame generator's")
+	}
+	s.limit = time.Duration(l.Seconds * float64(time.Second))
+	if s.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {
+		return nil, got, err
+	}
+	if s.streams, err = streams(p); err != nil {
+		return nil, got, err
+	}
+	if s.set, err = openSend(p, s.streams); err != nil {
+		return nil, got, err
+	}
+	if err := s.set.prepare(s.streams); err != nil {
+		return nil, got, err
+	}
+	work, err := compare.ParseWork(p.Work)
+	if err != nil {
+		return nil, got, err
+	}
+	n := uint64(len(s.streams))
+	for i, st := range s.streams {
+		o := workload.SendOptions{Sender: s.set.senders[i], Template: st.template, Frames: s.set.frames, Flows: st.flows, Rate: l.Rate / float64(n),
+			Count: l.Count / n, Batch: s.set.batch, Ticks: s.rate}
+		if uint64(i) < l.Count%n {
+			o.Count++
+		}
+		if d := measure.NewWork(work, s.rate); !d.None() {
+			o.Work = d
+		}
+		if l.Count > 0 && o.Count == 0 {
+			continue // fewer packets than queues
+		}
+		loop, err := workload.NewSend(o)
+		if err != nil {
+			return nil, got, err
+		}
+		s.loops = append(s.loops, loop)
+	}
+	if s.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
+		return nil, got, err
+	}
+	got.Effective, got.Notes = s.set.effective, s.set.notes
+	return s, got, nil
+}
+
+// Start does nothing: the senders start with Run.
+func (s *sendPart) Start() error { return nil }
+
+func (s *sendPart) Counters() (map[string]uint64, error) {
+	r, err := s.reader.Read()
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.set.counters()
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(r.Counters, c)
+	return r.Counters, nil
+}
+
+func (s *sendPart) Live() agent.Live {
+	var l agent.Live
+	for _, loop := range s.loops {
+		l.Sent += loop.Live()
+	}
+	return l
+}
+
+func (s *sendPart) Stop() {
+	for _, l := range s.loops {
+		l.Stop()
+	}
+}
+
+// errWayGone marks errors of senders whose device or route went away: something was reconfigured, or pulled.
+var errWayGone = errors.New("the way is gone")
+
+// wayGone tells whether an error says that the link, the device or the route went away under a sender. The trial says
+// nothing about its arm then.
+func wayGone(err error) bool {
+	for _, e := range []error{errWayGone, xsk.ErrNetDown, unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENODEV, unix.ENXIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// Run puts every loop on its thread and CPU, starts the CPU account, and lets them send.
+func (s *sendPart) Run() (agent.Generated, error) {
+	var g agent.Generated
+	tids, begin := make(chan int, len(s.loops)), make(chan struct{})
+	errs := make([]error, len(s.loops))
+	var wg sync.WaitGroup
+	for i, l := range s.loops {
+		wg.Go(func() {
+			errs[i] = onCPU(s.streams[i].cpu, func() error {
+				tids <- unix.Gettid()
+				<-begin
+				return l.Run()
+			})
+			if errs[i] != nil {
+				s.Stop() // a load with a stream missing is not the load that was asked for
+			}
+		})
+	}
+	var ids []int
+	for range s.loops {
+		select {
+		case id := <-tids:
+			ids = append(ids, id)
+		case <-time.After(5 * time.Second):
+			s.Stop()
+			close(begin)
+			wg.Wait()
+			return g, errors.Join(append(errs, errors.New("run: a sender's thread does not come up"))...)
+		}
+	}
+	cpu := newCPUAccount(ids, s.p.NAPI, s.p.CPUs)
+	defer cpu.close()
+	if err := cpu.read(); err != nil {
+		s.Stop()
+		close(begin)
+		wg.Wait()
+		return g, err
+	}
+	signal.Notify(s.continued, unix.SIGCONT)
+	defer signal.Stop(s.continued)
+	if s.limit > 0 {
+		defer time.AfterFunc(s.limit, s.Stop).Stop()
+	}
+	close(begin)
+	wg.Wait()
+	account, err := cpu.end(s.rate)
+	if err != nil {
+		return g, err
+	}
+	g.Sending = &agent.Sending{Counters: s.set.own(), CPU: account, Continued: uint64(len(s.continued))}
+	for _, l := range s.loops {
+		s.add(&g, l.Result())
+	}
+	if g.Sent > 0 {
+		g.Seconds = float64(g.EndNS-g.StartNS) / 1e9
+	}
+	var fatal []error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+		case wayGone(err):
+			g.Sending.Failed = fmt.Sprintf("sender on CPU %d: %v", s.streams[i].cpu, err)
+		default:
+			fatal = append(fatal, err)
+		}
+	}
+	return g, errors.Join(fatal...)
+}
+
+func (s *sendPart) add(g *agent.Generated, r workload.SendResult) {
+	g.Sent += r.Handed
+	g.PerStream = append(g.PerStream, r.Handed)
+	if r.StartNS != 0 && (g.StartNS == 0 || r.StartNS < g.StartNS) {
+		g.StartNS = r.StartNS
+	}
+	g.EndNS = max(g.EndNS, r.EndNS)
+	g.LateSlots += r.Late
+	g.MaxLateNS = max(g.MaxLateNS, r.MaxLateNS)
+	g.Stopped = g.Stopped || r.Stopped
+	t := g.Sending
+	t.PerWorker = append(t.PerWorker, r.Handed)
+	t.EmptyTurns += r.EmptyTurns
+	t.NoRoom += r.NoRoom
+	t.SpinNS += r.SpinNS
+	t.StallNS += r.StallNS
+	t.MaxStallNS = max(t.MaxStallNS, r.MaxStallNS)
+}
+
+func (s *sendPart) Close() error {
+	var errs []error
+	if s.set != nil {
+		errs = append(errs, s.set.close())
+	}
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	return errors.Join(errs...)
+}
