@@ -94,8 +94,11 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	if len(plan.Others) > 0 {
 		s.rig.CPUs["other"] = plan.Others
 	}
-	s.rig.Generator.Method = "xdp-live-frames"
-	if len(plan.Gen) > 0 {
+	test, _ := compare.LookupTest(p.Test)
+	if !test.Sends {
+		s.rig.Generator.Method = "xdp-live-frames"
+	}
+	if !test.Sends && len(plan.Gen) > 0 {
 		s.rig.Generator.CPU = &plan.Gen[0]
 	}
 	for _, w := range plan.Warnings {

@@ -38,8 +38,9 @@ func openAsavieSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 	}
 	var all []*asavieSender
 	for q := range streams {
+		// A receive ring that nobody uses: without one the library's Stats runs into a nil pointer.
 		k, err := xdp.NewSocket(ifi.Index, q, &xdp.SocketOptions{NumFrames: ring, FrameSize: asavieChunk, FillRingNumDescs: 64,
-			CompletionRingNumDescs: ring, RxRingNumDescs: 0, TxRingNumDescs: ring})
+			CompletionRingNumDescs: ring, RxRingNumDescs: 64, TxRingNumDescs: ring})
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +69,7 @@ func openAsavieSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 		}
 		return c
 	}
-	s.effective = map[string]any{"attach": "none", "bind": "copy", "wait": "spin", "batch": s.batch, "ring": ring, "sockets": len(streams)}
+	s.effective = map[string]any{"attach": "none", "bind": "copy", "batch": s.batch, "ring": ring, "sockets": len(streams)}
 	return s, nil
 }
 

@@ -140,10 +140,9 @@ func openKernelSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 	}
 	e := ks[0].Effective()
 	s.batch = number(p.Options["batch"])
-	s.effective = map[string]any{"attach": "none", "wait": "block", "batch": e.Batch, "sockets": len(ks)}
+	s.effective = map[string]any{"attach": "none", "batch": e.Batch, "sockets": len(ks)}
 	other := map[string]string{"sndbuf": fmt.Sprint(e.Sndbuf)}
 	if s.frames {
-		s.effective["wait"] = ""
 		s.effective["ring"] = e.Ring.Blocks
 		other["qdisc_bypass"] = fmt.Sprint(e.QdiscBypass)
 	} else {

@@ -75,7 +75,7 @@ func openXDPSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 	}
 	s.own = func() map[string]uint64 { return sendOwn(socks) }
 	m := socks[0].Mode()
-	s.effective = map[string]any{"attach": attach, "bind": m.Obtained.Bind.String(), "wait": "spin", "batch": s.batch, "ring": m.Obtained.TxRing,
+	s.effective = map[string]any{"attach": attach, "bind": m.Obtained.Bind.String(), "batch": s.batch, "ring": m.Obtained.TxRing,
 		"sockets": len(socks), "other": map[string]string{"tx_budget": fmt.Sprint(m.Obtained.TxBudget), "chunk_bytes": fmt.Sprint(m.Obtained.ChunkSize),
 			"need_wakeup": fmt.Sprint(m.Obtained.NeedWakeup), "completion_ring": fmt.Sprint(m.Obtained.CompletionRing)}}
 	s.notes = append(s.notes, m.Downgrades()...)

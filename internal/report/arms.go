@@ -123,7 +123,8 @@ func (v *view) metrics() []metric {
 			}
 			return missing
 		}, v.errorKinds(), v.any(func(a *compare.Arm) bool { return errors(a) != nil })},
-		{"offered", "pps", of(offered, pps), "", packets || some(offered)},
+		{v.sentLabel(), "pps", of(offered, pps), v.sentNote(), packets || some(offered)},
+		{"not sent", "", of(unsentRatio, percent), "handed over, and dropped before it left", some(unsentRatio) && v.doc.Sends()},
 		{"received", "pps", of(received, pps), v.receivedNote(), packets || some(received)},
 		{"on the wire", "Gb/s", of(wire, gbps), "", packets || some(wire)},
 		{"lost", "", of(loss, percent), v.lossNote(), packets || some(loss)},
@@ -134,7 +135,7 @@ func (v *view) metrics() []metric {
 		{"latency p99", "ns", of(p99, nanoseconds), "", some(p99)},
 		{"CPU/packet", "ns", of(cpu, nanoseconds), v.spinNote(), packets || some(cpu)},
 		{"cores per Mpps", "", of(cores, significant), v.coresNote(), packets || some(cores)},
-		{"TSC/packet", "cycles", of(tsc, pps), "reading threads", some(tsc)},
+		{"TSC/packet", "cycles", of(tsc, pps), v.threads(), some(tsc)},
 		{"by worker", "", workerText, "", v.multiWorker()},
 	}
 	for _, c := range []struct {

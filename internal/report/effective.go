@@ -5,6 +5,7 @@ package report
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"twopath/compare"
@@ -36,6 +37,12 @@ func effectiveText(a *compare.Arm) string {
 	}
 	if e.GRO == "udp" {
 		add("UDP_GRO")
+	}
+	if n, err := strconv.Atoi(e.Other["sndbuf"]); err == nil && n > 0 {
+		add(memoryText(float64(n)) + " sndbuf")
+	}
+	if g := e.Other["gso"]; g != "" {
+		add(g)
 	}
 	if e.Ring > 0 && a.Requested["ring"] != "" {
 		add("ring " + thousands(int64(e.Ring)))

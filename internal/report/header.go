@@ -13,8 +13,12 @@ import (
 
 // titleText says what was sent, how fast, and where.
 func titleParts(doc *compare.Document) []string {
-	parts := []string{strings.Join(nonEmpty(trafficText(&doc.Traffic), rateWords(&doc.Traffic), flowsText(&doc.Traffic)), ", ")}
-	parts = append(parts, nonEmpty(rigText(&doc.Rig), placementText(&doc.Rig))...)
+	rate, place := rateWords(&doc.Traffic), placementText(&doc.Rig)
+	if doc.Sends() {
+		rate, place = strings.Replace(rate, "the sender can", "the SUT can", 1), sendingText(doc)
+	}
+	parts := []string{strings.Join(nonEmpty(trafficText(&doc.Traffic), rate, flowsText(&doc.Traffic)), ", ")}
+	parts = append(parts, nonEmpty(rigText(&doc.Rig), place)...)
 	return nonEmpty(parts...)
 }
 
@@ -103,6 +107,21 @@ func placementText(r *compare.Rig) string {
 	return "placement " + r.Placement
 }
 
+// sendingText says who sends and who counts, where the SUT is the sender.
+func sendingText(doc *compare.Document) string {
+	s := "the SUT sends"
+	if n := doc.Rig.CPUs["sut"]; len(n) > 0 {
+		s += " on " + cpusText(n)
+	}
+	s += ", the peer counts"
+	for i := range doc.Arms {
+		if where := doc.Arms[i].Effective.Other["peer_napi"]; where != "" {
+			return s + " (NAPI " + where + ")"
+		}
+	}
+	return s
+}
+
 // cpusText is "CPU 0" or "CPUs 0 2 4".
 func cpusText(cpus []int) string {
 	if len(cpus) == 1 {
@@ -136,6 +155,12 @@ func hostText(h *compare.Host, wide bool) string {
 // senderText says what made the packets and how much more it could have made.
 func senderText(doc *compare.Document) string {
 	g := &doc.Rig.Generator
+	if doc.Sends() {
+		if l := doc.Limit; l != nil && l.PPS != nil && finite(*l.PPS) {
+			return "the SUT; " + limitText(l.Name) + " in its place bring over " + shortRate(*l.PPS)
+		}
+		return ""
+	}
 	if g.Method == "" {
 		return ""
 	}

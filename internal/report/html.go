@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"twopath/compare"
@@ -287,7 +288,7 @@ func trialsTable(doc *compare.Document) htmlTable {
 	t := htmlTable{Head: []string{"arm", "kind", "block", "position", "attempt", "s", "offered", "sent", "received", "lost", "", "unexplained", "duplicate", "reordered", "corrupt", "foreign", "late", "received pps", "ledger, validity"}, Words: 2, Last: true}
 	for i := range doc.Trials {
 		r := &doc.Trials[i]
-		note := ledgerCell(r.Ledger)
+		note := ledgerCell(slices.Concat(r.Unsent, r.Ledger))
 		if !r.Valid {
 			note = strings.TrimSpace("INVALID: " + r.InvalidBecause + "; " + note)
 		}

@@ -108,7 +108,7 @@ func (v *view) ledgerLines() []ledgerLine {
 	known, hint := places(), hints()
 	byAt := map[string]*ledgerLine{}
 	for i, a := range v.arms {
-		for _, row := range a.Ledger {
+		for _, row := range slices.Concat(a.Unsent, a.Ledger) {
 			l := byAt[row.At]
 			if l == nil {
 				p, ok := known[row.At]
@@ -156,7 +156,7 @@ func (v *view) ledgerTitle() string {
 	first := v.arms[0]
 	same := true
 	for _, a := range v.arms {
-		same = same && a.Sent == first.Sent && a.Valid == first.Valid
+		same = same && handed(a) == handed(first) && a.Valid == first.Valid
 	}
 	if same {
 		if first.Valid == 0 {
@@ -166,11 +166,11 @@ func (v *view) ledgerTitle() string {
 		if len(v.arms) > 1 {
 			per, each = " per arm", each+" each"
 		}
-		return fmt.Sprintf("Where %s packets%s went (%s)", uthousands(first.Sent), per, each)
+		return fmt.Sprintf("Where %s packets%s went (%s)", uthousands(handed(first)), per, each)
 	}
 	var parts []string
 	for i, a := range v.arms {
-		parts = append(parts, fmt.Sprintf("%s %s in %s", letter(i), uthousands(a.Sent), plural(int64(a.Valid), "trial")))
+		parts = append(parts, fmt.Sprintf("%s %s in %s", letter(i), uthousands(handed(a)), plural(int64(a.Valid), "trial")))
 	}
 	return "Where the packets went (" + strings.Join(parts, ", ") + ")"
 }
@@ -197,7 +197,7 @@ func (v *view) ledgerRows(all bool) []ledgerRow {
 		}
 		return out
 	}
-	rows := []ledgerRow{{label: "reader", values: arms(func(a *compare.Arm) uint64 { return a.Received })}}
+	rows := []ledgerRow{{label: v.countedBy(), values: arms(func(a *compare.Arm) uint64 { return a.Received })}}
 	for _, l := range v.ledgerLines() {
 		if !all && l.total() == 0 {
 			continue
@@ -232,11 +232,11 @@ func (v *view) notClosing() string {
 	var bad []string
 	for i, a := range v.arms {
 		sum := a.Received + a.Unexplained
-		for _, row := range a.Ledger {
+		for _, row := range slices.Concat(a.Unsent, a.Ledger) {
 			sum += row.Packets
 		}
-		if has(a) && sum != a.Sent {
-			bad = append(bad, fmt.Sprintf("%s sums to %s of %s sent", letter(i), uthousands(sum), uthousands(a.Sent)))
+		if has(a) && sum != handed(a) {
+			bad = append(bad, fmt.Sprintf("%s sums to %s of %s sent", letter(i), uthousands(sum), uthousands(handed(a))))
 		}
 	}
 	return strings.Join(bad, ", ")

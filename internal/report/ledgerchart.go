@@ -47,7 +47,7 @@ func newLedgerChart(v *view) *ledgerChart {
 	y := 6.0
 	unexplained := false
 	for i, a := range v.arms {
-		if a.Sent == 0 {
+		if handed(a) == 0 {
 			continue
 		}
 		bar := ledgerBar{Y: y, Name: letter(i) + " " + a.Name}
@@ -56,7 +56,7 @@ func newLedgerChart(v *view) *ledgerChart {
 			if n == 0 {
 				return
 			}
-			share := float64(n) / float64(a.Sent)
+			share := float64(n) / float64(handed(a))
 			w := min((chartWidth-leftMargin)*share, max(chartWidth-x, 0))
 			s := segment{X: round(x), Width: max(round(w), 0.5), Class: class, Title: label + ": " + uthousands(n) + " packets, " + percent(share)}
 			if w > 64 {
@@ -65,7 +65,7 @@ func newLedgerChart(v *view) *ledgerChart {
 			bar.Segments = append(bar.Segments, s)
 			x += w
 		}
-		add(a.Received, "reader", "reader")
+		add(a.Received, "reader", v.countedBy())
 		for _, l := range lines {
 			if n := l.packets[i]; n != nil {
 				add(*n, classes[l.at], l.label)
@@ -79,7 +79,7 @@ func newLedgerChart(v *view) *ledgerChart {
 	if len(c.Bars) == 0 {
 		return nil
 	}
-	items := []legendItem{{Class: "reader", Text: "reader"}}
+	items := []legendItem{{Class: "reader", Text: v.countedBy()}}
 	for _, l := range lines {
 		if l.total() > 0 {
 			items = append(items, legendItem{Class: classes[l.at], Text: l.label})

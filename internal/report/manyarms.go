@@ -83,7 +83,7 @@ func armLedgerText(v *view, i int, a *compare.Arm) string {
 	}
 	parts := []string{}
 	for _, r := range v.ledgerRows(false) {
-		if r.values[i] != "" && (r.values[i] != "0" || r.label == "unexplained" || r.label == "reader") {
+		if r.values[i] != "" && (r.values[i] != "0" || r.label == "unexplained" || r.label == v.countedBy()) {
 			parts = append(parts, r.label+" "+r.values[i])
 		}
 	}
@@ -126,7 +126,7 @@ func armTable(p *page, v *view) *grid {
 // tableHead shortens a row's name to a column's head.
 func tableHead(name string) string {
 	switch name {
-	case "offered pps", "received pps":
+	case "offered pps", "sent pps", "received pps":
 		return name
 	case "on the wire Gb/s":
 		return "Gb/s"

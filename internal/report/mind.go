@@ -93,6 +93,9 @@ func (v *view) trialNotes(a *compare.Arm) []string {
 
 // loadCaveats are about the offered load and who made it.
 func loadCaveats(v *view) []Caveat {
+	if v.doc.Sends() {
+		return nil
+	}
 	var out []Caveat
 	g := &v.doc.Rig.Generator
 	maxRate := v.doc.Traffic.PPS == nil
@@ -137,7 +140,7 @@ func (v *view) unequalLoad() string {
 }
 
 func placementCaveats(v *view) []Caveat {
-	if v.doc.Rig.Placement != compare.PlaceShared {
+	if v.doc.Sends() || v.doc.Rig.Placement != compare.PlaceShared {
 		return nil
 	}
 	hurt := "the kernel path"
@@ -179,6 +182,9 @@ func machineCaveats(v *view) []Caveat {
 
 // fairnessCaveats say what one arm does not do that the other does.
 func fairnessCaveats(v *view) []Caveat {
+	if v.doc.Sends() {
+		return sendingCaveats(v)
+	}
 	if v.engine("kernel") == nil {
 		return nil
 	}

@@ -45,14 +45,18 @@ func (v *view) sentence(c *compare.Comparison) (sentence, interval string) {
 	if ci != nil {
 		interval = fmt.Sprintf("[%s .. %s], %s %%", ratioNumber(ci[0]), ratioNumber(ci[1]), trimZeros(fixed(c.CILevel*100, 1)))
 	}
-	return claim(c.Metric, winner, loser, atLeast, ratioText(ratio)), interval
+	return v.claim(c.Metric, winner, loser, atLeast, ratioText(ratio)), interval
 }
 
 // claim words "the winner does ratio x as well as the loser" for a metric.
-func claim(metric, winner, loser, atLeast, ratio string) string {
+func (v *view) claim(metric, winner, loser, atLeast, ratio string) string {
 	switch kindOf(metric) {
 	case receivedRate:
-		return fmt.Sprintf("%s receives %s%s %s", winner, atLeast, ratio, loser)
+		verb := "receives"
+		if v.doc.Sends() {
+			verb = "brings over"
+		}
+		return fmt.Sprintf("%s %s %s%s %s", winner, verb, atLeast, ratio, loser)
 	case cpuCost:
 		return fmt.Sprintf("%s does %s%s %s's packets per CPU second", winner, atLeast, ratio, loser)
 	case timeCost:
@@ -282,6 +286,9 @@ func (v *view) boundText(c *compare.Comparison) string {
 		better = c.A
 	}
 	s := "lower bound: " + v.call(better) + " took all that was offered"
+	if v.doc.Sends() {
+		s = "lower bound: " + v.call(better) + " sent all that was asked for"
+	}
 	if l := v.doc.Limit; l != nil && l.PPS != nil && finite(*l.PPS) {
 		s += fmt.Sprintf(" (%s here: %s)", limitText(l.Name), shortRate(*l.PPS))
 	}
@@ -289,8 +296,11 @@ func (v *view) boundText(c *compare.Comparison) string {
 }
 
 func limitText(name string) string {
-	if name == "xdp_drop" {
+	switch name {
+	case compare.LimitDrop:
 		return "XDP_DROP"
+	case compare.LimitLive:
+		return "XDP live frames"
 	}
 	return name
 }

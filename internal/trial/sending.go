@@ -115,6 +115,9 @@ func (c sending) record(r *running, t *compare.Trial) error {
 		t.Offered = max(t.Sent, uint64(math.Round(pps*g.Seconds)))
 	}
 	if g.Sending != nil {
+		if len(g.Sending.PerWorker) > 1 {
+			t.PerWorker = g.Sending.PerWorker
+		}
 		r.received.CPU, r.received.SpinNS = g.Sending.CPU, g.Sending.SpinNS
 		if err := r.cost(t); err != nil {
 			return err
