@@ -69,10 +69,18 @@ func TestParseArmRefuses(t *testing.T) {
 		"kernel:recvmmsg+rcvbuf=8MB":        {"4k..1G"},
 		"kernel:recvmmsg+rcvbuf=12":         {"4k..1G"},
 		"kernel:recvmmsg+gro=maybe":         {"allowed: on, off"},
-		"kernel:recvmmsg+dev_weight=4096":   {"they would hold for all arms", "set it on the host"},
+		"kernel:recvmmsg+dev_weight=0":      {"1..65536"},
+		"kernel:recvmmsg+dev_weight":        {"needs a value"},
+		"kernel:recvmmsg+dev_wieght=512":    {`did you mean "dev_weight"?`, "twopath tune list"},
+		"kernel:recvmmsg+threaded=on":       {"not an option of an arm", "--placement"},
+		"xdp:auto+queues=2":                 {"--queues"},
+		"xdp:auto+gro_flush_timeout=2s":     {"0..1000000000 ns"},
+		"xdp:auto+gro_flush_timeout=-1us":   {"0..1000000000 ns"},
+		"xdp:auto+rps_cpus=0,x":             {"0-3,5"},
+		"xdp:auto+rps_cpus=1,1":             {"0-3,5"},
+		"xdp:auto+governor=fast":            {"performance"},
 		"kernel:nosocket+batch=3":           {"not an option of kernel:nosocket"},
-		"kernel:nosocket+dev_weight=3":      {"they would hold for all arms"},
-		"kernel:nosocket+foo=3":             {"takes no options"},
+		"kernel:nosocket+foo=3":             {"takes no options but host knobs"},
 		"kernel:epoll+":                     {`arm option ""`, "no such option"},
 	} {
 		_, err := ParseArm(in)
@@ -89,20 +97,43 @@ func TestParseArmRefuses(t *testing.T) {
 	}
 }
 
-// A host knob becomes an option by one more entry in the grammar.
-func TestGrammarCanGrow(t *testing.T) {
-	g := DefaultGrammar()
-	g.Options = append(g.Options, ArmOption{Name: "dev_weight", Kind: Number, Min: 1, Max: 65536, For: []string{"kernel:epoll"}})
-	g.Reserved = slices.DeleteFunc(g.Reserved, func(s string) bool { return s == "dev_weight" })
-	a, err := g.Parse("kernel:epoll+dev_weight=4096+rcvbuf=1M")
+// Host knobs are options of every arm, after its own.
+func TestKnobs(t *testing.T) {
+	for in, want := range map[string]string{
+		"kernel:nosocket+dev_weight=512":                     "kernel:nosocket+dev_weight=512",
+		"kernel:epoll+dev_weight=4096+rcvbuf=1M":             "kernel:epoll+rcvbuf=1M+dev_weight=4096",
+		"xdp:auto+gro_flush_timeout=200us":                   "xdp:auto+gro_flush_timeout=200000",
+		"xdp:auto+gro_flush_timeout=0+ring=64":               "xdp:auto+ring=64+gro_flush_timeout=0",
+		"kernel:epoll+rps_cpus=3,0,1":                        "kernel:epoll+rps_cpus=0-1,3",
+		"kernel:epoll+rps_cpus=none":                         "kernel:epoll+rps_cpus=none",
+		"kernel:packet+rmem_default=8388608+offload_gro=off": "kernel:packet+rmem_default=8M+offload_gro=off",
+	} {
+		a, err := ParseArm(in)
+		if err != nil || a.String() != want {
+			t.Errorf("%s: %s, %v, want %s", in, a, err, want)
+		}
+		if len(a.Knobs()) == 0 || !a.Headline() && a.Variant != "nosocket" {
+			t.Errorf("%s: knobs %v", in, a.Knobs())
+		}
+	}
+	a, err := ParseArm("xdp:auto+ring=64+rx_usecs=0+netdev_budget=600")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Format(a); got != "kernel:epoll+rcvbuf=1M+dev_weight=4096" {
-		t.Errorf("canonical %s", got)
+	want := []KnobValue{{"netdev_budget", "600", Machine}, {"rx_usecs", "0", Port}}
+	if got := a.Knobs(); !slices.Equal(got, want) {
+		t.Errorf("knobs %v, want %v", got, want)
 	}
-	if _, err := ParseArm("kernel:epoll+dev_weight=4096"); err == nil {
-		t.Error("the default grammar changed too")
+	own := DefaultGrammar()
+	for i, o := range own.Options {
+		for _, other := range own.Options[:i] {
+			if o.Name == other.Name {
+				t.Errorf("two options are called %s", o.Name)
+			}
+		}
+		if o.Scope != "" && (o.Help == "" || o.Scope != Machine && o.Scope != Port) {
+			t.Errorf("knob %+v", o)
+		}
 	}
 }
 
@@ -122,7 +153,8 @@ func TestHeadlineArms(t *testing.T) {
 }
 
 func FuzzParseArm(f *testing.F) {
-	for _, s := range []string{"kernel:recvmmsg+batch=64+rcvbuf=8M", "xdp:auto+wait=poll+ring=64", "xdp:", "kernel:epoll+reuseport+gro", "a+b=c:d", "+", ":"} {
+	for _, s := range []string{"kernel:recvmmsg+batch=64+rcvbuf=8M", "xdp:auto+wait=poll+ring=64", "xdp:", "kernel:epoll+reuseport+gro", "a+b=c:d", "+", ":",
+		"xdp:copy+gro_flush_timeout=200us+rps_cpus=0-3,5+rmem_max=8M", "kernel:epoll+governor=performance+irq_cpus=none"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

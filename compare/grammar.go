@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// Grammar says which arms and options exist. Host knobs become options by
-// adding an [ArmOption] (and taking its name off Reserved).
+// Grammar says which arms and options exist.
 type Grammar struct {
-	Options  []ArmOption // in canonical order
-	Reserved []string    // names of host knobs that are known, but not options yet
+	Options  []ArmOption       // in canonical order; host knobs last, see [Knobs]
+	Reserved map[string]string // host settings that are no option of an arm, and where to set them
 }
 
 // ValueKind is what an option takes.
 type ValueKind int
 
 const (
-	_          ValueKind = iota
-	Choice               // one of Values
-	Flag                 // bare, or =on or =off
-	Number               // a whole number in Min..Max
-	PowerOf2             // the same, and a power of two
-	Bytes                // a size in bytes with an optional binary suffix k, M, G, in Min..Max
-	AutoNumber           // a whole number in Min..Max, or bare: let the engine choose, stored as 0
+	_           ValueKind = iota
+	Choice                // one of Values
+	Flag                  // bare, or =on or =off
+	Number                // a whole number in Min..Max
+	PowerOf2              // the same, and a power of two
+	Bytes                 // a size in bytes with an optional binary suffix k, M, G, in Min..Max
+	AutoNumber            // a whole number in Min..Max, or bare: let the engine choose, stored as 0
+	Nanoseconds           // a whole number of ns, or a duration as in 200us, in Min..Max ns
+	CPUList               // CPUs as in 0-3,5, or none
 )
 
 // ArmOption is one "+name[=value]".
@@ -36,13 +37,17 @@ type ArmOption struct {
 	Values   []string // of a Choice
 	Min, Max uint64
 	// For lists the "engine:variant" arms that take the option; Choices
-	// restricts Values further for some of them.
+	// restricts Values further for some of them. A host knob is every arm's.
 	For     []string
 	Choices map[string][]string
 	// Most is a smaller Max of some arms.
-	Most map[string]uint64
-	Help string
+	Most  map[string]uint64
+	Scope string // Machine or Port of a host knob; "" is an arm's own
+	Help  string
 }
+
+// of tells whether an arm takes the option.
+func (o ArmOption) of(arm string) bool { return o.Scope != "" || slices.Contains(o.For, arm) }
 
 // DefaultGrammar is the grammar of this version.
 func DefaultGrammar() *Grammar {
@@ -52,7 +57,7 @@ func DefaultGrammar() *Grammar {
 	join := func(lists ...[]string) []string { return slices.Concat(lists...) }
 	asavie := []string{"xdp:asavie"}
 	kernelWaits := []string{"block", "spin", "busypoll"}
-	return &Grammar{
+	g := &Grammar{
 		Options: []ArmOption{
 			{Name: "batch", Kind: Number, Min: 1, Max: 4096, For: join([]string{"kernel:recvmmsg", "kernel:sendmmsg"}, own),
 				Most: map[string]uint64{"kernel:recvmmsg": 1024, "kernel:sendmmsg": 1024}, // UIO_MAXIOV: the kernel takes no more messages in one call
@@ -75,10 +80,10 @@ func DefaultGrammar() *Grammar {
 			{Name: "csum", Kind: Choice, Values: []string{"on", "off"}, For: join(own, asavie),
 				Help: "verify IP and UDP checksums, as the kernel does for its reader"},
 		},
-		Reserved: []string{"dev_weight", "netdev_budget", "netdev_budget_usecs", "netdev_max_backlog", "gro_flush_timeout",
-			"napi_defer_hard_irqs", "busy_poll", "busy_read", "rmem_max", "rx_ring", "tx_ring", "rx_usecs", "adaptive_rx",
-			"threaded", "rps_cpus", "rss", "governor"},
+		Reserved: planKnobs(),
 	}
+	g.Options = append(g.Options, Knobs()...)
+	return g
 }
 
 func (g *Grammar) variants(engine string) []string {
@@ -97,9 +102,9 @@ func (g *Grammar) engineOf(variant string) string {
 // option finds the option called name for arm a, with the choices open to a.
 func (g *Grammar) option(a ArmSpec, name string) (ArmOption, error) {
 	arm := a.Engine + ":" + a.Variant
-	var here, takers []string
+	var here, knobs, takers []string
 	for _, opt := range g.Options {
-		if slices.Contains(opt.For, arm) {
+		if opt.of(arm) {
 			if opt.Name == name {
 				for _, who := range []string{a.Engine, arm} { // the narrower rule last
 					if c := opt.Choices[who]; c != nil {
@@ -111,30 +116,46 @@ func (g *Grammar) option(a ArmSpec, name string) (ArmOption, error) {
 				}
 				return opt, nil
 			}
-			here = append(here, opt.Name)
+			if opt.Scope == "" {
+				here = append(here, opt.Name)
+			} else {
+				knobs = append(knobs, opt.Name)
+			}
 		}
 		if opt.Name == name {
 			takers = opt.For
 		}
 	}
-	switch {
-	case slices.Contains(g.Reserved, name):
-		e := &UsageError{What: "arm option", Token: name, Problem: "host knobs are not options of an arm: they would hold for all arms",
-			Allowed: here, Hint: "set it on the host before the run"}
-		return ArmOption{}, e
+	hint := "host knobs are options too: twopath tune list"
+	switch why := g.Reserved[name]; {
+	case why != "":
+		return ArmOption{}, &UsageError{What: "arm option", Token: name, Problem: "not an option of an arm", Hint: why}
 	case takers != nil:
-		e := &UsageError{What: "arm option", Token: name, Problem: fmt.Sprintf("not an option of %s, only of %s", arm, strings.Join(takers, ", ")), Allowed: here}
+		e := &UsageError{What: "arm option", Token: name, Problem: fmt.Sprintf("not an option of %s, only of %s", arm, strings.Join(takers, ", ")),
+			Allowed: here, Hint: hint}
 		return ArmOption{}, e
 	case len(here) == 0:
-		return ArmOption{}, &UsageError{What: "arm option", Token: name, Problem: arm + " takes no options", Hint: "type " + arm}
+		return ArmOption{}, &UsageError{What: "arm option", Token: name, Problem: arm + " takes no options but host knobs",
+			Nearest: nearest(name, knobs), Hint: "type " + arm + "; " + hint}
 	}
-	return ArmOption{}, unknown("arm option", name, "no such option of "+arm, here)
+	e := unknown("arm option", name, "no such option of "+arm, here)
+	if e.Hint = hint; e.Nearest == "" {
+		e.Nearest = nearest(name, knobs)
+	}
+	return ArmOption{}, e
 }
+
+// Parse gives the canonical value; every error is a [*UsageError].
+func (o ArmOption) Parse(value string) (string, error) { return o.parse(value, true) }
 
 // parse gives the canonical value.
 func (o ArmOption) parse(value string, hasValue bool) (string, error) {
+	what := "arm option"
+	if o.Scope != "" {
+		what = "host knob"
+	}
 	bad := func(problem string, allowed ...string) (string, error) {
-		e := unknown("arm option", o.Name+"="+value, problem, allowed)
+		e := unknown(what, o.Name+"="+value, problem, allowed)
 		e.Nearest = nearest(value, allowed)
 		return "", e
 	}
@@ -145,9 +166,9 @@ func (o ArmOption) parse(value string, hasValue bool) (string, error) {
 		case AutoNumber:
 			return "0", nil
 		case Choice:
-			return "", &UsageError{What: "arm option", Token: o.Name, Problem: "needs a value", Allowed: withPrefix(o.Name+"=", o.Values)}
+			return "", &UsageError{What: what, Token: o.Name, Problem: "needs a value", Allowed: withPrefix(o.Name+"=", o.Values)}
 		}
-		return "", &UsageError{What: "arm option", Token: o.Name, Problem: "needs a value", Hint: fmt.Sprintf("as in +%s=%s", o.Name, o.example())}
+		return "", &UsageError{What: what, Token: o.Name, Problem: "needs a value", Hint: fmt.Sprintf("as in +%s=%s", o.Name, o.example())}
 	}
 	switch o.Kind {
 	case Choice:
@@ -166,6 +187,18 @@ func (o ArmOption) parse(value string, hasValue bool) (string, error) {
 			return bad(fmt.Sprintf("not a size in %s..%s bytes, as in 256k or 8M", formatBytes(o.Min), formatBytes(o.Max)))
 		}
 		return strconv.FormatUint(n, 10), nil
+	case Nanoseconds:
+		n, err := parseNanoseconds(value)
+		if err != nil || n < o.Min || n > o.Max {
+			return bad(fmt.Sprintf("not a time in %d..%d ns, as in 200000 or 200us", o.Min, o.Max))
+		}
+		return strconv.FormatUint(n, 10), nil
+	case CPUList:
+		list, err := ParseCPUList(value)
+		if err != nil {
+			return bad("not a list of CPUs, as in 0-3,5 or none")
+		}
+		return FormatCPUs(list), nil
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || n < o.Min || n > o.Max {
@@ -183,6 +216,10 @@ func (o ArmOption) example() string {
 		return "8M"
 	case PowerOf2:
 		return "4096"
+	case Nanoseconds:
+		return "200us"
+	case CPUList:
+		return "0-1"
 	}
 	return "64"
 }

@@ -13,18 +13,20 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"twopath/internal/process"
 )
 
 func TestOwnerIsAliveWhileItRuns(t *testing.T) {
 	me, err := thisProcess()
-	if err != nil || !me.alive() {
-		t.Fatalf("this process: %+v, %v, alive %t", me, err, me.alive())
+	if err != nil || !me.Alive() {
+		t.Fatalf("this process: %+v, %v, alive %t", me, err, me.Alive())
 	}
 	for what, o := range map[string]owner{
-		"earlier process of this id": {me.PID, me.Start - 1, me.Boot},
-		"before a reboot":            {me.PID, me.Start, "other"},
+		"earlier process of this id": {PID: me.PID, Start: me.Start - 1, Boot: me.Boot},
+		"before a reboot":            {PID: me.PID, Start: me.Start, Boot: "other"},
 	} {
-		if o.alive() {
+		if o.Alive() {
 			t.Errorf("%s is said to be alive", what)
 		}
 	}
@@ -33,18 +35,18 @@ func TestOwnerIsAliveWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	child := owner{PID: c.Process.Pid, Boot: me.Boot}
-	if child.Start, err = startTime(child.PID); err != nil || !child.alive() {
+	if child.Start, err = process.StartTime(child.PID); err != nil || !child.Alive() {
 		t.Fatalf("child: %+v, %v", child, err)
 	}
 	c.Process.Kill()
-	for deadline := time.Now().Add(2 * time.Second); child.alive() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Second); child.Alive() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	if child.alive() {
+	if child.Alive() {
 		t.Error("a killed child that nobody waited for is said to be alive")
 	}
 	c.Wait()
-	if child.alive() {
+	if child.Alive() {
 		t.Error("a reaped child is said to be alive")
 	}
 }
@@ -54,7 +56,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add("1 (x")
 	f.Add(")")
 	f.Fuzz(func(t *testing.T, s string) {
-		state, start, err := parseStat(s)
+		state, start, err := process.ParseStat(s)
 		if err == nil && state == "" {
 			t.Errorf("%q: no state, start %d", s, start)
 		}
@@ -62,7 +64,7 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func TestParseStat(t *testing.T) {
-	state, start, err := parseStat("12 (a) b) (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 77 20")
+	state, start, err := process.ParseStat("12 (a) b) (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 77 20")
 	if state != "S" || start != 77 || err != nil {
 		t.Errorf("got %s, %d, %v, want S, 77", state, start, err)
 	}
@@ -70,8 +72,8 @@ func TestParseStat(t *testing.T) {
 
 func testJournal() *journal {
 	gro := true
-	return &journal{Kind: "pair", Owner: owner{1, 2, "boot"}, Namespaces: []string{"a", "b"},
-		Devices: []device{{Name: "nic0", MAC: "02:00:00:00:00:01", Home: nsID{3, 4}, GRO: &gro, Up: true,
+	return &journal{Kind: "pair", Owner: owner{PID: 1, Start: 2, Boot: "boot"}, Namespaces: []string{"a", "b"},
+		Devices: []device{{Name: "nic0", MAC: "02:00:00:00:00:01", Home: nsID{Dev: 3, Ino: 4}, GRO: &gro, Up: true,
 			Addresses: []address{{IPNet: "10.0.0.1/8", Scope: 3}}, Sysctls: map[string]string{"ipv4/conf/nic0/x": "1"}}}}
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"twopath/internal/namespace"
 )
 
 // Names of the namespaces NICs are moved into and rig up makes: a NIC must outlive the process, so its namespace must
@@ -20,21 +22,12 @@ const (
 )
 
 // netnsDir is where ip-netns(8) keeps named namespaces.
-const netnsDir = "/run/netns"
+const netnsDir = namespace.Named
 
-// nsID tells namespaces apart, as stat(2) of the nsfs file does.
-type nsID struct {
-	Dev uint64 `json:"dev"`
-	Ino uint64 `json:"ino"`
-}
+// nsID tells namespaces apart.
+type nsID = namespace.ID
 
-func identify(f *os.File) (nsID, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nsID{}, fmt.Errorf("identify network namespace: %w", err)
-	}
-	return nsID{uint64(st.Dev), st.Ino}, nil
-}
+func identify(f *os.File) (nsID, error) { return namespace.Identify(f) }
 
 // newNamed makes a namespace that ip netns lists, and opens it.
 func newNamed(name string) (*os.File, error) {
@@ -106,20 +99,4 @@ func namedNamespaces() []string {
 }
 
 // findNamespace opens the namespace of that identity: the caller's, the first process's, or a named one.
-func findNamespace(id nsID) (*os.File, error) {
-	paths := []string{threadNS, "/proc/1/ns/net"}
-	for _, n := range namedNamespaces() {
-		paths = append(paths, filepath.Join(netnsDir, n))
-	}
-	for _, p := range paths {
-		f, err := os.Open(p)
-		if err != nil {
-			continue
-		}
-		if got, err := identify(f); err == nil && got == id {
-			return f, nil
-		}
-		f.Close()
-	}
-	return nil, fmt.Errorf("find network namespace net:[%d]: %w", id.Ino, fs.ErrNotExist)
-}
+func findNamespace(id nsID) (*os.File, error) { return namespace.Find(id) }

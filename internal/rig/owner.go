@@ -2,73 +2,9 @@
 
 package rig
 
-import (
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-)
+import "twopath/internal/process"
 
-// owner names a process for good: process ids are used again, and a journal may be read after a reboot.
-type owner struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // clock ticks since boot, field 22 of /proc/PID/stat (proc_pid_stat(5))
-	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
-}
+// owner names the process that a journal belongs to.
+type owner = process.Owner
 
-func thisProcess() (owner, error) {
-	o := owner{PID: os.Getpid()}
-	var err error
-	if o.Start, err = startTime(o.PID); err != nil {
-		return owner{}, err
-	}
-	o.Boot, err = bootID()
-	return o, err
-}
-
-// alive says whether the process still runs.
-func (o owner) alive() bool {
-	boot, err := bootID()
-	if err != nil || boot != o.Boot {
-		return false
-	}
-	start, err := startTime(o.PID)
-	return err == nil && start == o.Start
-}
-
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("read boot id: %w", err)
-	}
-	return strings.TrimSpace(string(b)), nil
-}
-
-// startTime reads when a process was started. One that has ended and waits to be reaped is an error: it does nothing
-// any more.
-func startTime(pid int) (uint64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read process: %w", err)
-	}
-	state, start, err := parseStat(string(b))
-	if err == nil && (state == "Z" || state == "X") {
-		err = fmt.Errorf("process %d has ended", pid)
-	}
-	return start, err
-}
-
-// parseStat takes state and start time from the text of /proc/PID/stat. The name, field 2, may hold spaces and
-// parentheses, so fields are counted from its end.
-func parseStat(s string) (state string, start uint64, err error) {
-	i := strings.LastIndexByte(s, ')')
-	f := strings.Fields(s[i+1:])
-	if i < 0 || len(f) < 20 {
-		return "", 0, fmt.Errorf("parse process state: %q has no field 22", s)
-	}
-	start, err = strconv.ParseUint(f[19], 10, 64)
-	if err != nil {
-		return "", 0, fmt.Errorf("parse process start time: %w", err)
-	}
-	return f[0], start, nil
-}
+func thisProcess() (owner, error) { return process.This() }

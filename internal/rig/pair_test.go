@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"twopath/internal/nstest"
+	"twopath/internal/process"
 )
 
 // ports makes two cabled ports in the namespace of the tests, with all the state a host's port may have.
@@ -237,7 +238,7 @@ func TestRecoverFromEveryStep(t *testing.T) {
 			}
 			j := &journal{Kind: "pair", Namespaces: []string{SUTNamespace, PeerNamespace}, Devices: snapshots(t),
 				Owner: owner{PID: dead.Process.Pid, Start: 1}}
-			j.Owner.Boot, _ = bootID()
+			j.Owner.Boot, _ = process.BootID()
 			for i, n := range j.Namespaces {
 				j.Devices[i].Namespace = n
 			}

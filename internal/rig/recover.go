@@ -39,7 +39,7 @@ func Leftovers(dir string) ([]Leftover, error) {
 }
 
 func (j *journal) leftover() Leftover {
-	l := Leftover{Journal: j.path, Kind: j.Kind, PID: j.Owner.PID, Alive: j.Owner.alive(), Persistent: j.Persistent, Namespaces: j.Namespaces}
+	l := Leftover{Journal: j.path, Kind: j.Kind, PID: j.Owner.PID, Alive: j.Owner.Alive(), Persistent: j.Persistent, Namespaces: j.Namespaces}
 	for _, d := range j.Devices {
 		l.Devices = append(l.Devices, d.Name)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"twopath/internal/namespace"
 	"twopath/internal/nstest"
 )
 
@@ -195,8 +196,8 @@ func TestDoPassesErrorsAndSurvivesGoexit(t *testing.T) {
 		t.Errorf("got %v, want EOF", err)
 	}
 	t.Run("skips", func(t *testing.T) {
-		if err := r.SUT.Do(func() error { runtime.Goexit(); return nil }); !errors.Is(err, errThreadEnded) {
-			t.Errorf("got %v, want errThreadEnded", err)
+		if err := r.SUT.Do(func() error { runtime.Goexit(); return nil }); !errors.Is(err, namespace.ErrThreadEnded) {
+			t.Errorf("got %v, want ErrThreadEnded", err)
 		}
 	})
 }

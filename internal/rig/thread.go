@@ -3,81 +3,25 @@
 package rig
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"runtime"
 
-	"golang.org/x/sys/unix"
+	"twopath/internal/namespace"
 )
 
-// errThreadEnded is what onThread returns when fn left by runtime.Goexit (a test's FailNow).
-var errThreadEnded = errors.New("function ended its goroutine")
+// threadNS names the network namespace of the calling thread.
+const threadNS = namespace.ThreadPath
 
-// threadNS names the network namespace of the calling thread. /proc/self would be the main thread's.
-const threadNS = "/proc/thread-self/ns/net"
-
-// goOnThread runs fn on a goroutine that owns an OS thread, and the thread ends with it: whatever fn does to the thread
-// (namespaces, affinity) is seen by nobody else. The runtime never ends the main thread but parks it, and with it the
-// namespace it had entered, so that one is skipped: it is held while another goroutine is given another thread.
-func goOnThread(fn func()) {
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() != unix.Getpid() {
-			fn() // not unlocked: the thread dies here
-			return
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			runtime.LockOSThread()
-			fn()
-		}()
-		<-done
-		runtime.UnlockOSThread()
-	}()
-}
+// goOnThread runs fn on a goroutine that owns an OS thread, which ends with it.
+func goOnThread(fn func()) { namespace.Go(fn) }
 
 // onThread runs fn as goOnThread does and waits for its result.
-func onThread(fn func() error) error {
-	c := make(chan error, 1)
-	goOnThread(func() {
-		err := errThreadEnded
-		defer func() { c <- err }()
-		err = fn()
-	})
-	return <-c
-}
+func onThread(fn func() error) error { return namespace.On(fn) }
 
 // onThreadIn runs fn on a throw-away thread inside the network namespace ns.
-func onThreadIn(ns *os.File, fn func() error) error {
-	return onThread(func() error {
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("enter network namespace: %w", err)
-		}
-		return fn()
-	})
-}
+func onThreadIn(ns *os.File, fn func() error) error { return namespace.In(ns, fn) }
 
 // newNamespace makes an anonymous network namespace: it lives as long as the file (closed on exec) or a process in it.
-func newNamespace() (*os.File, error) {
-	var ns *os.File
-	err := onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make network namespace: %w", err)
-		}
-		var err error
-		ns, err = currentNamespace()
-		return err
-	})
-	return ns, err
-}
+func newNamespace() (*os.File, error) { return namespace.New() }
 
 // currentNamespace opens the calling thread's network namespace.
-func currentNamespace() (*os.File, error) {
-	f, err := os.Open(threadNS)
-	if err != nil {
-		return nil, fmt.Errorf("open network namespace: %w", err)
-	}
-	return f, nil
-}
+func currentNamespace() (*os.File, error) { return namespace.Current() }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"twopath/internal/agent"
+	"twopath/internal/knob"
 	"twopath/internal/packet"
 	"twopath/internal/rig"
 )
@@ -27,8 +28,14 @@ type Bench struct {
 	// Far is the peer when it is on another host; then the rig has the SUT's side only.
 	Far *Far
 
+	// Watch names the host knobs that every trial's record tells, besides the port's deferral.
+	Watch []string
+	// StateDir is where the journal of host knobs is kept; "" means knob.StateDir.
+	StateDir string
+
 	mu     sync.Mutex
 	agents []*agent.Process // of the trial under way
+	knobs  *knob.Journal    // set for the trial under way
 }
 
 // Far is a peer on another host, whose port was placed there.

@@ -5,6 +5,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"twopath/compare"
@@ -40,6 +41,10 @@ func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 			return t, err
 		}
 	}
+	if err := b.setKnobs(s.Arm); err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, b.RestoreKnobs()) }()
 	sut, peer, err := b.pair(ctx)
 	if err != nil {
 		return t, err
@@ -75,6 +80,10 @@ func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 			return t, err
 		}
 	}
+	knobs, err := b.inForce()
+	if err != nil {
+		return t, err
+	}
 	if err := c.run(ctx, r); err != nil {
 		if errors.Is(err, agent.ErrDied) || errors.Is(err, agent.ErrHung) {
 			t.Invalidate("%v", err)
@@ -85,10 +94,19 @@ func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 	if err := b.Rig.SUT.VerifyNAPI(napi); err != nil {
 		t.Invalidate("placement not kept: %v", err)
 	}
+	if now, err := b.inForce(); err != nil {
+		return t, err
+	} else if what := changed(knobs, now); what != "" {
+		t.Invalidate("%s", what)
+	}
 	e, err := r.effective(threads)
 	if err != nil {
 		return t, err
 	}
+	if e.Other == nil {
+		e.Other = map[string]string{}
+	}
+	maps.Copy(e.Other, knobs)
 	t.Effective, t.Notes = &e, r.got.Notes
 	if err := c.record(r, &t); err != nil {
 		return t, err

@@ -76,6 +76,9 @@ func (s Spec) options() map[string]string {
 	for k, v := range s.Arm.Options {
 		o[k] = v
 	}
+	for _, k := range s.Arm.Knobs() { // set by the controller, for the whole trial
+		delete(o, k.Name)
+	}
 	if s.Setting.Wait != "" {
 		o["wait"] = s.Setting.Wait
 	}
