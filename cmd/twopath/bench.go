@@ -79,6 +79,9 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		c.Env = agentEnv()
 		return c
 	}}
+	if err := s.knobs(p); err != nil {
+		return nil, err
+	}
 	s.rig.SUT = r.SUT.Name
 	if s.far != nil {
 		s.bench.Far = s.far.Far
@@ -105,6 +108,31 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		s.warnings = append(s.warnings, compare.Warning{ID: "cpus", Text: w})
 	}
 	return s, nil
+}
+
+// knobs tries the host knobs of the plan's arms, and notes what the ports are set to.
+func (s *setup) knobs(p compare.Plan) error {
+	arms, err := p.ArmSpecs()
+	if err != nil {
+		return err
+	}
+	remarks, err := s.bench.TryKnobs(arms)
+	if err != nil {
+		return fail(exitMachine, "%w", err)
+	}
+	for _, r := range remarks {
+		s.warnings = append(s.warnings, compare.Warning{ID: "knob", Text: r})
+	}
+	for _, side := range s.bench.Rig.Sides() {
+		prefix := "nic."
+		if side.Role != "sut" {
+			prefix = "peer.nic."
+		}
+		if err := side.Do(func() error { return host.PortFacts(s.host.Facts, prefix, side.Name) }); err != nil {
+			return fmt.Errorf("describe %s: %w", side.Name, err)
+		}
+	}
+	return nil
 }
 
 // describe notes driver and bit rate of a port while it is still at home. A port that is not there is makeRig's to refuse.
@@ -178,7 +206,7 @@ func peerNAPI(p compare.Plan, plan rig.CPUPlan) rig.NAPIOptions {
 
 // close ends what is under way and removes the rig.
 func (s *setup) close() error {
-	return errors.Join(s.bench.Kill(), s.far.close(), s.bench.Rig.Close())
+	return errors.Join(s.bench.Kill(), s.bench.RestoreKnobs(), s.far.close(), s.bench.Rig.Close())
 }
 
 // leave is close for a hurry: nothing is reported.

@@ -14,6 +14,7 @@ import (
 	"twopath/bpf"
 	"twopath/compare"
 	"twopath/internal/host"
+	"twopath/internal/knob"
 	"twopath/internal/report"
 	"twopath/internal/rig"
 	"twopath/xsk"
@@ -90,6 +91,14 @@ func leftoverChecks() []host.Check {
 	}
 	if err != nil {
 		out = append(out, host.Check{ID: "rig.leftover", Status: host.Warn, Why: why, What: err.Error(), Cure: "run the doctor as root (sudo)"})
+	}
+	knobs, pid, err := knob.Recover("")
+	if len(knobs) > 0 {
+		out = append(out, host.Check{ID: "knob.leftover", Status: host.Warn, Why: why,
+			What: fmt.Sprintf("put back what process %d has left set: %s", pid, undoneText(knobs))})
+	}
+	if err != nil {
+		out = append(out, host.Check{ID: "knob.leftover", Status: host.Warn, Why: why, What: err.Error(), Cure: "run the doctor as root (sudo)"})
 	}
 	strays, err := rig.Strays("")
 	for _, s := range strays {

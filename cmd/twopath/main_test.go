@@ -64,7 +64,8 @@ func TestBadInput(t *testing.T) {
 		{"compare udp-rx xdp:auto+rign=64", 2, []string{"rign", "ring"}},
 		{"compare udp-rx xdp:auto+ring=100", 2, []string{"ring=100", "power of two"}},
 		{"compare udp-rx xdp:auto+wait=block", 2, []string{"wait=block", "spin"}},
-		{"compare udp-rx kernel:nosocket+dev_weight=512", 2, []string{"dev_weight", "on the host"}},
+		{"compare udp-rx kernel:nosocket+dev_weight=0", 2, []string{"dev_weight", "1..65536"}},
+		{"compare udp-rx kernel:nosocket+threaded=on", 2, []string{"threaded", "--placement"}},
 		{"compare udp-rx --szie 64", 2, []string{"--szie", "--size"}},
 		{"compare udp-rx --size 63", 2, []string{"63", "64"}},
 		{"compare udp-rx --size 1519", 2, []string{"1519", "1518"}},
@@ -104,6 +105,14 @@ func TestBadInput(t *testing.T) {
 		{"diff one", 2, []string{"two record files"}},
 		{"diff a b --max-regress lots", 2, []string{"lots", "5%"}},
 		{"doctor a b", 2, []string{"doctor"}},
+		{"tune sideways", 2, []string{"tune"}},
+		{"tune plan --only rx_rign", 2, []string{"rx_rign", "rx_ring"}},
+		{"tune plan --only rx_ring", 2, []string{"rx_ring", "tune plan IF"}},
+		{"tune plan --profile fast", 2, []string{"fast", "latency"}},
+		{"tune plan --set rx_ring", 2, []string{"rx_ring", "rx_ring=2048"}},
+		{"tune plan --set netdev_budget=none", 2, []string{"netdev_budget=none", "1..2147483647"}},
+		{"tune apply nosuch0", 2, []string{"nosuch0", "ip link"}},
+		{"tune undo now", 2, []string{"tune undo"}},
 		{"rig sideways", 2, []string{"rig"}},
 		{"version 1", 2, []string{"version"}},
 		{"help comprae", 2, []string{"comprae"}},
@@ -125,7 +134,7 @@ func TestBadInput(t *testing.T) {
 
 func TestHelpOfEveryVerbShowsExamples(t *testing.T) {
 	_, stdout, _ := call()
-	for _, verb := range []string{"demo", "compare", "run", "rig", "doctor", "report", "diff", "agent", "schema", "version", "completion"} {
+	for _, verb := range []string{"demo", "compare", "run", "rig", "doctor", "tune", "report", "diff", "agent", "schema", "version", "completion"} {
 		if !strings.Contains(stdout, "\n  "+verb+" ") {
 			t.Errorf("the list of verbs lacks %s", verb)
 		}

@@ -5,11 +5,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"twopath/compare"
+	"twopath/internal/knob"
 	"twopath/internal/rig"
 )
 
@@ -89,5 +91,28 @@ func (a *app) recoverLeftovers() error {
 	if errors.As(err, &r) && r.ID == "privilege" {
 		return nil // whoever may not recover will be told by what comes next
 	}
+	if err != nil {
+		return err
+	}
+	knobs, pid, err := knob.Recover("") // after the ports are home
+	if len(knobs) > 0 {
+		fmt.Fprintf(a.stderr, "twopath: put back what process %d has left set: %s\n", pid, undoneText(knobs))
+	}
+	if errors.Is(err, os.ErrPermission) {
+		return nil
+	}
 	return err
+}
+
+// undoneText lists settings that were put back, or why they were not.
+func undoneText(list []knob.Undone) string {
+	var parts []string
+	for _, u := range list {
+		if u.Left != "" {
+			parts = append(parts, fmt.Sprintf("%s not: %s", u.Knob, u.Left))
+			continue
+		}
+		parts = append(parts, u.Knob+" to "+u.Before)
+	}
+	return strings.Join(parts, ", ")
 }

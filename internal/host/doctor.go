@@ -36,7 +36,7 @@ func Doctor(o DoctorOptions) []Check {
 	for _, p := range append(socketProbes(), o.Probes...) {
 		out = append(out, p.check(root))
 	}
-	out = append(out, attachedAnywhere())
+	out = append(out, attachedAnywhere(), tunedCheck(""))
 	if o.IF != "" {
 		out = append(out, interfaceChecks(o.IF)...)
 		out = append(out, balancerCheck())

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"twopath/compare"
+	"twopath/internal/knob"
 )
 
 // Facts describes this machine for the record. What can not be read is left out. The dotted names in Facts: cpu.*,
@@ -53,9 +55,23 @@ func Facts() compare.Host {
 	set("kernel.cmdline", read("/proc/cmdline"))
 	_, err := os.Stat("/sys/kernel/btf/vmlinux")
 	set("kernel.btf", strconv.FormatBool(err == nil))
-	for _, s := range []string{"rmem_max", "rmem_default", "wmem_max", "dev_weight", "netdev_budget", "netdev_budget_usecs",
-		"netdev_max_backlog", "busy_poll", "busy_read", "bpf_jit_enable", "default_qdisc"} {
+	for _, n := range knob.Names() {
+		if knob.Scope(n) != compare.Machine || n == "governor" { // which is cpu.governor
+			continue
+		}
+		if r, err := knob.Read(n, knob.At{}); err == nil {
+			prefix := "net.core."
+			if n == "numa_balancing" {
+				prefix = "kernel."
+			}
+			set(prefix+n, r.Value)
+		}
+	}
+	for _, s := range []string{"bpf_jit_enable", "default_qdisc"} {
 		set("net.core."+s, read("/proc/sys/net/core/"+s))
+	}
+	if j, err := knob.Load("", knob.Tune); err == nil && j != nil && !j.Rebooted() {
+		set("tuned", describe(j))
 	}
 	set("memory.hugepages", read("/proc/sys/vm/nr_hugepages"))
 	set("go.version", runtime.Version())
@@ -143,4 +159,23 @@ func mitigations(dir string) string {
 		order = append(order, e.Name())
 	}
 	return vulnerable(byName, order)
+}
+
+// PortFacts adds a port of the calling thread's network namespace to facts, as it is set now: what Describe knows, and every
+// knob that is there. The names begin with prefix ("nic." or "peer.nic.").
+func PortFacts(facts map[string]string, prefix, port string) error {
+	d, err := Describe(port)
+	if err != nil {
+		return err
+	}
+	maps.Copy(facts, d.Facts(prefix))
+	for _, n := range knob.Names() {
+		if knob.Scope(n) != compare.Port {
+			continue
+		}
+		if r, err := knob.Read(n, knob.At{Port: d.Name}); err == nil {
+			facts[prefix+n] = r.Value
+		}
+	}
+	return nil
 }

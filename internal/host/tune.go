@@ -3,161 +3,173 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
+
+	"twopath/compare"
+	"twopath/internal/knob"
 )
 
-// StateDir is where the tuning journal is kept unless options say otherwise. It is gone after a reboot, and so is the
-// tuning.
-const StateDir = "/run/twopath"
-
-// TuneOptions says what to tune.
+// TuneOptions says what to tune, and for what.
 type TuneOptions struct {
-	IF       string // a device of this network namespace; "" means the machine only
-	StateDir string // of the journal; "" means StateDir
-	root     string // prefix of paths, for tests
+	Port    string            // a device of this network namespace; "" means the machine only
+	Profile string            // Throughput or Latency; "" means Throughput
+	Only    []string          // knobs to look at; none means all
+	Set     map[string]string // values wanted whatever the profile says, canonical
+	Dir     string            // of the journal; "" means knob.StateDir
+	root    string            // prefix of paths, for tests
 }
 
-// Setting is one thing that tuning changes, or would.
-type Setting struct {
-	ID   string `json:"id"`
-	Now  string `json:"now"`  // as it is
-	Want string `json:"want"` // as it should be for a measurement
-	Why  string `json:"why"`
-	Risk string `json:"risk"` // what it does to others on this machine; "" when nothing
-	Knob knob   `json:"knob"`
+// Profiles.
+const (
+	Throughput = "throughput"
+	Latency    = "latency"
+)
+
+// Profiles lists them.
+func Profiles() []string { return []string{Throughput, Latency} }
+
+// Action is what a plan does about a knob.
+type Action string
+
+const (
+	Change  Action = "change"  // Want is not what is Now
+	Keep    Action = "keep"    // it is as wanted, or the profile has no wish
+	Lacking Action = "lacking" // driver or kernel do not have it, or do not let it be set; Note says so
+)
+
+// Step is what a plan says of one knob.
+type Step struct {
+	Knob   string `json:"knob"`
+	Action Action `json:"action"`
+	Now    string `json:"now"`  // "" when it is not there
+	Want   string `json:"want"` // "" when there is no wish
+	Why    string `json:"why"`  // what it does to a measurement
+	Risk   string `json:"risk"` // what it does to others on this machine
+	Note   string `json:"note,omitempty"`
 }
 
-// ErrTuned is what TuneApply returns when the machine is tuned already.
-var ErrTuned = errors.New("tuned already: undo that first")
-
-// TunePlan lists what would make measurements steadier and is not so yet. It changes nothing, and needs no privileges.
-// What this machine does not have is not listed.
-func TunePlan(o TuneOptions) ([]Setting, error) {
-	var out []Setting
-	add := func(id, want, why, risk string, k knob, better func(now, want string) bool) {
-		if now, err := k.read(); err == nil && !better(now, want) {
-			out = append(out, Setting{id, now, want, why, risk, k})
+// TunePlan lists every knob: what is to change, what stays, and what this driver or kernel lacks. It changes nothing, and
+// needs few privileges. Knobs that are not known, or not as Parse takes them, are a *compare.UsageError.
+func TunePlan(o TuneOptions) ([]Step, error) {
+	if !slices.Contains(append(Profiles(), ""), o.Profile) {
+		return nil, compare.Unknown("profile", o.Profile, "no such profile", Profiles())
+	}
+	for _, name := range slices.Concat(o.Only, slices.Sorted(maps.Keys(o.Set))) {
+		if !slices.Contains(knob.Names(), name) {
+			return nil, compare.Unknown("knob", name, "no such knob", knob.Names())
+		}
+		if o.Port == "" && knob.Scope(name) == compare.Port {
+			return nil, &compare.UsageError{What: "knob", Token: name, Problem: "is a port's", Hint: "name the port: twopath tune plan IF"}
 		}
 	}
-	file := func(path string) knob { return knob{Kind: kindFile, Target: o.root + path} }
-	governors, err := filepath.Glob(o.root + "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
-	if err != nil {
-		return nil, fmt.Errorf("list CPUs: %w", err)
-	}
-	for _, g := range governors {
-		cpu := filepath.Base(filepath.Dir(filepath.Dir(g)))
-		add("governor."+cpu, "performance", "a CPU that changes its frequency makes arms differ by when they ran", "takes more power",
-			knob{Kind: kindFile, Target: g}, equal)
-	}
-	add("sysctl.net.core.rmem_max", strconv.Itoa(bufferBytes), "lets programs without CAP_NET_ADMIN have the receive buffer kernel arms use",
-		"other programs may ask for larger buffers, too", file("/proc/sys/net/core/rmem_max"), atLeast)
-	add("sysctl.kernel.numa_balancing", "0", "moving pages between nodes stalls the program they belong to", "programs on other nodes may slow down",
-		file("/proc/sys/kernel/numa_balancing"), equal)
-	if o.IF == "" {
-		return out, nil
-	}
-	d, err := Describe(o.IF)
-	if err != nil {
+	var cpus []int
+	var err error
+	if cpus, err = AllowedCPUs(); err != nil {
 		return nil, err
 	}
-	if c := d.routeCheck(); c.Status == Fail {
-		return nil, fmt.Errorf("tune %s: %s; %s", d.Name, c.What, c.Cure)
-	}
-	for _, f := range []struct{ name, why string }{
-		{"rx-lro", "merges packets before anybody counts them, and keeps XDP from attaching"},
-		{"rx-gro-hw", "merges packets before anybody counts them"},
-		{"rx-vlan-hw-parse", "takes the VLAN tag off for the kernel engine, while AF_XDP sees the frame with or without it, by driver"},
-	} {
-		add("feature."+f.name, "off", f.why, "bulk TCP through "+d.Name+" costs more", knob{kindFeature, d.Name, f.name}, equal)
-	}
-	if d.RxMax > d.RxRing {
-		add("ring.rx", strconv.Itoa(d.RxMax), "a larger ring bridges longer stalls, for both engines alike", "the link may go down for a second or two",
-			knob{Kind: kindRxRing, Target: d.Name}, equal)
+	at := knob.At{Port: o.Port, Root: o.root}
+	var out []Step
+	for _, name := range knob.Names() {
+		if o.Port == "" && knob.Scope(name) == compare.Port || len(o.Only) > 0 && !slices.Contains(o.Only, name) && o.Set[name] == "" {
+			continue
+		}
+		out = append(out, o.step(name, at, cpus))
 	}
 	return out, nil
 }
 
-func equal(now, want string) bool { return now == want }
-
-// atLeast compares numbers; what is no number is left alone.
-func atLeast(now, want string) bool {
-	n, err1 := strconv.Atoi(now)
-	w, err2 := strconv.Atoi(want)
-	return err1 != nil || err2 != nil || n >= w
-}
-
-// TuneApply sets what TunePlan lists, and returns what it set. What was is in a journal on disk before anything is
-// changed, so that TuneUndo works after a kill as well. When a setting can not be made, all are undone.
-func TuneApply(o TuneOptions) ([]Setting, error) {
-	plan, err := TunePlan(o)
-	if err != nil || len(plan) == 0 {
-		return nil, err
-	}
-	if err := writeTuned(o.StateDir, plan); err != nil {
-		return nil, err
-	}
-	for _, s := range plan {
-		if err := s.apply(s.Want); err != nil {
-			_, undo := TuneUndo(o.StateDir)
-			return nil, errors.Join(fmt.Errorf("tune %s: %w", s.ID, err), undo)
-		}
-	}
-	return plan, nil
-}
-
-// apply sets a value and reads it back: some drivers round, some files ignore.
-func (s Setting) apply(v string) error {
-	if err := s.Knob.write(v); err != nil {
-		return err
-	}
-	if now, err := s.Knob.read(); err != nil || now != v {
-		return errors.Join(fmt.Errorf("is %q after it was set to %q", now, v), err)
-	}
-	return nil
-}
-
-// Undone is what became of a setting.
-type Undone struct {
-	Setting
-	Left string // why it was left alone; "" when it was set back
-}
-
-// TuneUndo sets back what TuneApply set, last first. A setting that somebody else has changed since is left as they
-// set it, and one whose device is gone is left out. dir "" means StateDir. Nothing to undo is no error.
-func TuneUndo(dir string) ([]Undone, error) {
-	plan, err := readTuned(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// step looks at one knob.
+func (o TuneOptions) step(name string, at knob.At, cpus []int) Step {
+	w := wishFor(name, cmp.Or(o.Profile, Throughput))
+	s := Step{Knob: name, Action: Keep, Why: w.why, Risk: w.risk}
+	r, err := knob.Read(name, at)
+	s.Now = r.Value
+	asked := o.Set[name]
 	if err != nil {
-		return nil, err
+		s.Action, s.Note = Lacking, err.Error()
+		if u := new(knob.Unsupported); errors.As(err, &u) {
+			s.Note = u.Why
+		}
+		s.Want = asked
+		return s
 	}
-	var out []Undone
-	var errs []error
-	for _, s := range slices.Backward(plan) {
-		now, err := s.Knob.read()
-		switch {
-		case err != nil:
-			out = append(out, Undone{s, err.Error()})
-		case now == s.Now: // never applied, or set back by hand
-			out = append(out, Undone{s, ""})
-		case now != s.Want:
-			out = append(out, Undone{s, fmt.Sprintf("somebody set it to %q since", now)})
-		default:
-			if err := s.apply(s.Now); err != nil {
-				errs = append(errs, fmt.Errorf("undo %s: %w", s.ID, err))
-				continue
-			}
-			out = append(out, Undone{s, ""})
+	s.Want = asked
+	if asked == "" && w.want != nil {
+		s.Want = w.want(r, cpus)
+	}
+	switch {
+	case s.Want == "" || s.Want == s.Now:
+		if r.Fixed != "" {
+			s.Note = r.Fixed
+		}
+	case r.Fixed != "":
+		s.Action, s.Note = Lacking, r.Fixed
+	default:
+		s.Action = Change
+	}
+	return s
+}
+
+// Changes are the steps that change something, as the knob package takes them. A value that was asked for, and cannot be
+// set, is among them: applying it is refused.
+func (o TuneOptions) Changes(plan []Step) []knob.Want {
+	var out []knob.Want
+	for _, s := range plan {
+		if s.Action == Change || s.Action == Lacking && o.Set[s.Knob] != "" {
+			out = append(out, knob.Want{Knob: s.Knob, Value: s.Want})
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return out, err // the journal stays: undo can be tried again
+	return out
+}
+
+// TuneApply carries a plan out; the journal is nil when there was nothing to do. The error is a *knob.Refused when a knob
+// could not be set, and then everything is as it was; knob.ErrTuned is in it when the machine is tuned already.
+func TuneApply(o TuneOptions, plan []Step) (*knob.Journal, error) {
+	return knob.Apply(knob.Options{Kind: knob.Tune, Port: o.Port, Dir: o.Dir, Root: o.root}, o.Changes(plan))
+}
+
+// tunedCheck says whether a tuning is in force.
+func tunedCheck(dir string) Check {
+	c := Check{ID: "tune.journal", Status: Pass, What: "twopath tune has set nothing", Why: "what is set stays set until it is undone; the record tells it"}
+	j, err := knob.Load(dir, knob.Tune)
+	switch {
+	case err != nil:
+		c.Status, c.What, c.Cure = Warn, err.Error(), "see what is in it; twopath tune undo cannot"
+	case j == nil:
+	case j.Rebooted():
+		c.Status, c.What, c.Cure = Warn, "a tuning from before the machine was started again is gone, and its journal is left", "twopath tune undo removes the journal"
+	case !j.Settled:
+		c.Status, c.What, c.Cure = Warn, "a tuning was broken off: "+describe(j), "sudo twopath tune undo"
+	default:
+		c.What, c.Cure = "tuned "+j.Made.Format("2006-01-02 15:04")+": "+describe(j), "when you are done: sudo twopath tune undo"
 	}
-	return out, removeTuned(dir)
+	return c
+}
+
+// describe lists what a journal has set.
+func describe(j *knob.Journal) string {
+	var parts []string
+	for _, s := range j.Settings {
+		if s.Want != "" {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", s.Knob, quote(s.Before), quote(cmp.Or(s.After, s.Want))))
+		}
+	}
+	if j.Port != "" {
+		return j.Port + " and the machine: " + strings.Join(parts, ", ")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// quote marks a value with spaces.
+func quote(v string) string {
+	if strings.Contains(v, " ") {
+		return strconv.Quote(v)
+	}
+	return v
 }

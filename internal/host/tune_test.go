@@ -4,27 +4,19 @@ package host
 
 import (
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-
+	"twopath/compare"
+	"twopath/internal/knob"
 	"twopath/internal/nstest"
 )
 
-const (
-	rmem     = "/proc/sys/net/core/rmem_max"
-	numa     = "/proc/sys/kernel/numa_balancing"
-	governor = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor"
-)
-
-// machine makes a tree of settings as a machine has them.
-func machine(t *testing.T, files map[string]string) TuneOptions {
+// tree makes settings as a machine has them.
+func tree(t *testing.T, files map[string]string) TuneOptions {
 	t.Helper()
 	dir := t.TempDir()
 	for path, v := range files {
@@ -35,188 +27,128 @@ func machine(t *testing.T, files map[string]string) TuneOptions {
 			t.Fatal(err)
 		}
 	}
-	return TuneOptions{root: dir, StateDir: dir + "/run"}
+	return TuneOptions{root: dir, Dir: dir + "/run"}
 }
 
-func (o TuneOptions) values(t *testing.T, paths ...string) (out []string) {
-	t.Helper()
-	for _, p := range paths {
-		out = append(out, read(o.root+p))
+func byName(plan []Step, name string) (out Step) {
+	for _, s := range plan {
+		if s.Knob == name {
+			out = s
+		}
 	}
 	return out
 }
 
-func TestTuneAppliesAndUndoes(t *testing.T) {
-	o := machine(t, map[string]string{rmem: "212992", numa: "1", governor: "powersave"})
-	plan, err := TunePlan(o)
-	if err != nil || len(plan) != 3 {
-		t.Fatalf("plan %+v, %v, want three settings", plan, err)
-	}
-	for _, s := range plan {
-		if s.ID == "" || s.Why == "" || s.Risk == "" || s.Now == s.Want {
-			t.Errorf("not a whole setting: %+v", s)
-		}
-	}
-	if got := o.values(t, rmem, numa, governor); !slices.Equal(got, []string{"212992", "1", "powersave"}) {
-		t.Errorf("the plan changed something: %v", got)
-	}
-	applied, err := TuneApply(o)
-	if err != nil || !reflect.DeepEqual(applied, plan) {
-		t.Fatalf("applied %+v, %v", applied, err)
-	}
-	if got := o.values(t, rmem, numa, governor); !slices.Equal(got, []string{"67108864", "0", "performance"}) {
-		t.Errorf("applied: %v", got)
-	}
-	if plan, err := TunePlan(o); err != nil || len(plan) != 0 {
-		t.Errorf("plan after apply: %+v, %v", plan, err)
-	}
-	if got, err := TuneApply(o); err != nil || len(got) != 0 {
-		t.Errorf("second apply: %+v, %v, want nothing to do", got, err)
-	}
-	undone, err := TuneUndo(o.StateDir)
-	if err != nil || len(undone) != 3 {
-		t.Fatalf("undone %+v, %v", undone, err)
-	}
-	if got := o.values(t, rmem, numa, governor); !slices.Equal(got, []string{"212992", "1", "powersave"}) {
-		t.Errorf("undone: %v", got)
-	}
-	if _, err := os.Stat(o.StateDir); err == nil {
-		t.Error("the journal's directory is left")
-	}
-	if got, err := TuneUndo(o.StateDir); got != nil || err != nil {
-		t.Errorf("second undo: %v, %v", got, err)
-	}
-}
-
-func TestTuneLeavesWhatIsGoodOrMissing(t *testing.T) {
-	o := machine(t, map[string]string{rmem: "134217728", governor: "performance"})
-	if plan, err := TunePlan(o); err != nil || len(plan) != 0 {
-		t.Errorf("plan %+v, %v, want nothing", plan, err)
-	}
-	if got, err := TuneApply(o); err != nil || got != nil {
-		t.Errorf("apply %+v, %v", got, err)
-	}
-	if _, err := os.Stat(o.StateDir); err == nil {
-		t.Error("a journal of nothing was written")
-	}
-}
-
-func TestTuneRefusesASecondJournal(t *testing.T) {
-	o := machine(t, map[string]string{rmem: "212992", numa: "1"})
-	if _, err := TuneApply(o); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(o.root+numa, []byte("1"), 0); err != nil { // somebody sets it back
-		t.Fatal(err)
-	}
-	if _, err := TuneApply(o); !errors.Is(err, ErrTuned) {
-		t.Errorf("got %v, want ErrTuned", err)
-	}
-	if err := os.WriteFile(o.root+rmem, []byte("99"), 0); err != nil { // and that to something else
-		t.Fatal(err)
-	}
-	undone, err := TuneUndo(o.StateDir)
-	if err != nil || len(undone) != 2 {
-		t.Fatalf("%+v, %v", undone, err)
-	}
-	for _, u := range undone {
-		if changed := u.ID == "sysctl.net.core.rmem_max"; (u.Left != "") != changed {
-			t.Errorf("%s: left because %q", u.ID, u.Left)
-		}
-	}
-	if got := o.values(t, rmem, numa); !slices.Equal(got, []string{"99", "1"}) {
-		t.Errorf("undo wrote over what somebody set: %v", got)
-	}
-}
-
-// A run that was killed between journal and change left a journal of changes never made.
-func TestTuneUndoAfterAKill(t *testing.T) {
-	o := machine(t, map[string]string{rmem: "212992", numa: "1"})
+func TestTunePlan(t *testing.T) {
+	const net = "/proc/sys/net/core/"
+	o := tree(t, map[string]string{net + "netdev_budget": "300", net + "netdev_budget_usecs": "8000", net + "rmem_max": "134217728", net + "dev_weight": "64",
+		net + "busy_read": "0", "/proc/sys/kernel/numa_balancing": "1", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"})
 	plan, err := TunePlan(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeTuned(o.StateDir, plan); err != nil {
-		t.Fatal(err)
+	for name, want := range map[string]Step{
+		"netdev_budget":      {Action: Change, Now: "300", Want: "600"},
+		"rmem_max":           {Action: Keep, Now: "134217728"}, // more than enough
+		"dev_weight":         {Action: Keep, Now: "64"},
+		"busy_read":          {Action: Keep, Now: "0"},
+		"numa_balancing":     {Action: Change, Now: "1", Want: "0"},
+		"governor":           {Action: Change, Now: "powersave", Want: "performance"},
+		"netdev_max_backlog": {Action: Lacking},
+	} {
+		got := byName(plan, name)
+		if got.Action != want.Action || got.Now != want.Now || got.Want != want.Want || got.Why == "" || got.Risk == "" || (got.Note != "") != (want.Action == Lacking) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
 	}
-	if err := plan[0].apply(plan[0].Want); err != nil {
-		t.Fatal(err)
+	o.Profile = Latency
+	if plan, err = TunePlan(o); err != nil || byName(plan, "busy_read").Want != "50" || byName(plan, "netdev_budget").Action != Keep {
+		t.Errorf("latency: %+v, %v", plan, err)
 	}
-	if undone, err := TuneUndo(o.StateDir); err != nil || len(undone) != 2 || undone[0].Left+undone[1].Left != "" {
-		t.Errorf("%+v, %v", undone, err)
+	o.Only, o.Set = []string{"governor"}, map[string]string{"dev_weight": "512", "busy_read": "0"}
+	if plan, err = TunePlan(o); err != nil || len(plan) != 3 || byName(plan, "dev_weight").Want != "512" || byName(plan, "busy_read").Action != Keep {
+		t.Errorf("some of them: %+v, %v", plan, err)
 	}
-	if got := o.values(t, rmem, numa); !slices.Equal(got, []string{"212992", "1"}) {
-		t.Errorf("undone: %v", got)
+	changes := o.Changes(plan)
+	if len(changes) != 2 {
+		t.Errorf("changes %v", changes)
+	}
+	j, err := TuneApply(o, plan)
+	if err != nil || len(j.Settings) != 2 || !j.Settled {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if again, err := TunePlan(o); err != nil || len(o.Changes(again)) != 0 {
+		t.Errorf("after apply: %+v, %v", again, err)
+	}
+	if c := tunedCheck(o.Dir); c.Status != Pass || !strings.Contains(c.What, "dev_weight 64 -> 512") || !strings.Contains(c.Cure, "tune undo") {
+		t.Errorf("doctor: %+v", c)
+	}
+	if _, err := j.Undo(); err != nil {
+		t.Error(err)
+	}
+	if got := read(o.root + net + "dev_weight"); got != "64" {
+		t.Errorf("dev_weight is %s", got)
+	}
+	if c := tunedCheck(o.Dir); c.Status != Pass || c.Cure != "" {
+		t.Errorf("doctor, afterwards: %+v", c)
 	}
 }
 
-func TestTuneUndoesAllWhenOneFails(t *testing.T) {
-	o := machine(t, map[string]string{rmem: "212992", numa: "1"})
-	// Readable, but what is written to it is lost, as of a setting the kernel does not take.
-	if err := os.Remove(o.root + numa); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/proc/sys/kernel/random/boot_id", o.root+numa); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := TuneApply(o); err == nil || !strings.Contains(err.Error(), "numa_balancing") {
-		t.Errorf("got %v, want an error about numa_balancing", err)
-	}
-	if got := o.values(t, rmem); got[0] != "212992" {
-		t.Errorf("rmem_max is left at %s", got[0])
-	}
-	if _, err := os.Stat(o.StateDir); err == nil {
-		t.Error("the journal is left")
+func TestTuneOptionsRefused(t *testing.T) {
+	for what, o := range map[string]TuneOptions{
+		"latnecy":  {Profile: "latnecy"},
+		"rx_rign":  {Only: []string{"rx_rign"}},
+		"rx_ring":  {Only: []string{"rx_ring"}}, // of which port?
+		"governer": {Set: map[string]string{"governer": "performance"}},
+	} {
+		var usage *compare.UsageError
+		if _, err := TunePlan(o); !errors.As(err, &usage) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
-func TestTuneDevice(t *testing.T) {
+// Of a veth there is little to set, and of the rest the plan says so.
+func TestTunePlanOfVeth(t *testing.T) {
 	p := nstest.NewPair(t, nstest.Options{})
-	o := machine(t, nil)
-	o.IF = p.SUT.Name
+	o := TuneOptions{Port: p.SUT.Name, Dir: t.TempDir()}
 	p.SUT.Do(t, func() {
-		before, err := Describe(o.IF)
+		plan, err := TunePlan(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := TuneApply(o)
-		if err != nil || len(got) != 1 || got[0].ID != "feature.rx-vlan-hw-parse" {
-			t.Fatalf("applied %+v, %v, want the VLAN offload off", got, err)
+		var names []string
+		for _, s := range plan {
+			names = append(names, s.Knob)
 		}
-		if d, err := Describe(o.IF); err != nil || slices.Contains(d.Offloads, "rx-vlan-hw-parse") {
-			t.Errorf("offloads %v, %v", d.Offloads, err)
+		if !slices.Equal(names, knob.Names()) {
+			t.Errorf("the plan speaks of %v, want every knob", names)
 		}
-		if _, err := TuneUndo(o.StateDir); err != nil {
-			t.Error(err)
-		}
-		if after, err := Describe(o.IF); err != nil || !reflect.DeepEqual(before, after) {
-			t.Errorf("was %+v, is %+v, %v", before, after, err)
-		}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: p.SUT.Index, Gw: net.IPv4(198, 18, 0, 2)}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := TuneApply(o); err == nil || !strings.Contains(err.Error(), "default route") {
-			t.Errorf("device with the default route: %v", err)
-		}
-		o.IF = "none0"
-		if _, err := TunePlan(o); !errors.As(err, new(netlink.LinkNotFoundError)) {
-			t.Errorf("missing device: %v", err)
-		}
-	})
-}
-
-func FuzzParseTuned(f *testing.F) {
-	f.Add([]byte(`{"schema":"twopath-tune/1","settings":[{"id":"a","knob":{"kind":"file","target":"/proc/../etc/x"}}]}`))
-	f.Add([]byte(`{"schema":"twopath-tune/1","settings":[{"id":"a","knob":{"kind":"feature","target":"eth0","key":"x"}}]}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parseTuned(b)
-		if err != nil {
-			return
-		}
-		for _, x := range s {
-			if x.Knob.Kind == kindFile && (strings.Contains(x.Knob.Target+"/", "/../") || !strings.HasPrefix(x.Knob.Target, "/")) {
-				t.Errorf("path %q", x.Knob.Target)
+		for name, why := range map[string]string{"rx_ring": "driver veth", "adaptive_rx": "driver veth", "pause_rx": "driver veth", "irq_cpus": "interrupts", "xps_cpus": "one transmit queue"} {
+			if s := byName(plan, name); s.Action != Lacking || !strings.Contains(s.Note, why) {
+				t.Errorf("%s: %+v", name, s)
 			}
+		}
+		if s := byName(plan, "offload_lro"); s.Action != Keep || !strings.Contains(s.Note, "fixed") {
+			t.Errorf("offload_lro: %+v", s)
+		}
+		if s := byName(plan, "offload_rxvlan"); s.Action != Change || s.Now != "on" || s.Want != "off" {
+			t.Errorf("offload_rxvlan: %+v", s)
+		}
+		o.Only, o.Set = []string{"offload_rxvlan"}, map[string]string{"rx_ring": "4096"}
+		if plan, err = TunePlan(o); err != nil {
+			t.Fatal(err)
+		}
+		var refused *knob.Refused
+		if _, err := TuneApply(o, plan); !errors.As(err, &refused) || refused.Knob != "rx_ring" {
+			t.Errorf("apply: %v, want rx_ring refused", err)
+		}
+		if r, err := knob.Read("offload_rxvlan", knob.At{Port: o.Port}); err != nil || r.Value != "on" {
+			t.Errorf("offload_rxvlan after the refusal: %+v, %v", r, err)
+		}
+		facts := map[string]string{}
+		if err := PortFacts(facts, "nic.", o.Port); err != nil || facts["nic.offload_rxvlan"] != "on" || facts["nic.rps_cpus"] != "none" || facts["nic.driver"] != "veth" {
+			t.Errorf("facts %v, %v", facts, err)
 		}
 	})
 }

@@ -243,11 +243,7 @@ func (j *Journal) Undo() (undone []Undone, err error) {
 // undo is Undo under the lock.
 func (j *Journal) undo() ([]Undone, error) {
 	order := slices.Clone(j.Settings)
-	slices.Reverse(order)
-	if i := slices.IndexFunc(order, func(s Setting) bool { return s.Knob == "queues" }); i > 0 {
-		q := order[i]
-		order = slices.Insert(slices.Delete(order, i, i+1), 0, q)
-	}
+	slices.Reverse(order) // queues last: until then, what is per queue is as it was after the change
 	out := make([]Undone, len(order))
 	var machine, port []int
 	for i, s := range order {

@@ -35,8 +35,11 @@ func writeFile(path, value string) error {
 	return errors.Join(err, f.Close())
 }
 
+// processNS is the network namespace of the process's first thread, whichever one the calling thread is in.
+const processNS = "/proc/self/ns/net"
+
 // sysctl is a file below /proc/sys. The machine's network settings are seen, or can be written, in the first network
-// namespace only (net_core_table in net/core/sysctl_net_core.c), so that is entered where the caller's will not do.
+// namespace only (net_core_table in net/core/sysctl_net_core.c), so that is entered where the calling thread's will not do.
 func sysctl(name string) func(At) ([]place, error) {
 	return func(at At) ([]place, error) {
 		path := at.Root + "/proc/sys/" + name
@@ -45,21 +48,24 @@ func sysctl(name string) func(At) ([]place, error) {
 			if at.Root != "" || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 				return err
 			}
-			first, openErr := os.Open(namespace.First)
-			if openErr != nil {
-				return err
-			}
-			defer first.Close()
-			if inside := namespace.In(first, do); inside == nil || errors.Is(err, fs.ErrNotExist) {
-				return inside
+			for _, other := range []string{processNS, namespace.First} {
+				ns, openErr := os.Open(other)
+				if openErr != nil {
+					continue // a container's first process, or one with more privileges
+				}
+				inside := namespace.In(ns, do)
+				ns.Close()
+				if inside == nil {
+					return nil
+				}
 			}
 			return err
 		}
 		return []place{{
 			read: func() (r Reading, err error) {
 				err = in(func() (err error) { r.Value, err = readFile(path); return err })
-				if errors.Is(err, fs.ErrNotExist) {
-					err = &Unsupported{Why: "this kernel does not have it, or does not show it in this network namespace", Err: err}
+				if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(name, "net/") {
+					err = &Unsupported{Why: "not shown in this network namespace, only in the host's own", Err: err}
 				}
 				return r, err
 			},

@@ -77,7 +77,7 @@ func (j *Journal) write() error {
 	if err != nil {
 		return fmt.Errorf("encode journal: %w", err)
 	}
-	f, err := os.CreateTemp(j.dir, ".knobs-*")
+	f, err := os.CreateTemp(j.dir, halfWritten)
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}

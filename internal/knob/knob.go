@@ -26,6 +26,8 @@ type Reading struct {
 	Value string // canonical; of a knob with a value per queue, CPU or interrupt one if all are alike, else all, with spaces
 	Fixed string // why it cannot be set here; "" when it can
 	Most  uint64 // the most the driver takes, when it says
+
+	Places int // how many values it has: of queues, CPUs or interrupts
 }
 
 // Unsupported is the error of a knob that is not there: the driver or the kernel lacks it.
@@ -97,7 +99,7 @@ func Read(name string, at At) (Reading, error) {
 	if err != nil {
 		return Reading{}, err
 	}
-	var out Reading
+	out := Reading{Places: len(list)}
 	var values []string
 	for _, p := range list {
 		r, err := p.read()

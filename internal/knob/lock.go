@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
+
+// halfWritten are journals that are being written.
+const halfWritten = ".knobs-*"
 
 // lock serialises changes between processes. It is on the journals' directory itself, which is made if need be; the
 // returned function lets go, and removes the directory if nothing is left in it.
@@ -35,6 +39,10 @@ func lock(dir string) (unlock func() error, err error) {
 		// It may have been removed between open and lock; then another process could hold a newer one.
 		if held, err := f.Stat(); err == nil {
 			if now, err := os.Stat(dir); err == nil && os.SameFile(held, now) {
+				half, _ := filepath.Glob(filepath.Join(dir, halfWritten)) // by processes that died writing: nobody writes now
+				for _, h := range half {
+					_ = os.Remove(h)
+				}
 				return func() error {
 					_ = os.Remove(dir) // fails while journals are there
 					return f.Close()

@@ -48,6 +48,21 @@ func Usable(name string, protect []netip.Addr) error {
 	})
 }
 
+// Carries says whether the host would be cut off without a port: the default route or an ssh session goes through it. The
+// error is a *Refusal.
+func Carries(name string, protect []netip.Addr) error {
+	return onThread(func() error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("find device %s: %w", name, err)
+		}
+		if err := noDefaultRoute(l); err != nil {
+			return err
+		}
+		return noManagement(l, protect)
+	})
+}
+
 // missing explains a name that is no device here: it is in another namespace, mistyped, or not there.
 func missing(name string) error {
 	for _, n := range namedNamespaces() {

@@ -57,7 +57,8 @@ func (b *Bench) RestoreKnobs() error {
 	if j == nil {
 		return nil
 	}
-	if _, err := j.Undo(); err != nil {
+	err := b.Rig.SUT.Do(func() error { _, err := j.Undo(); return err }) // the namespace may have no name to find it by
+	if err != nil {
 		return fmt.Errorf("put back host knobs: %w", err)
 	}
 	if j.Port != "" {

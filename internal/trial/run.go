@@ -44,7 +44,11 @@ func (b *Bench) Run(ctx context.Context, s Spec) (t compare.Trial, err error) {
 	if err := b.setKnobs(s.Arm); err != nil {
 		return t, err
 	}
-	defer func() { err = errors.Join(err, b.RestoreKnobs()) }()
+	defer func() {
+		if e := b.RestoreKnobs(); e != nil { // the next trial would run with them
+			err = errors.Join(err, e)
+		}
+	}()
 	sut, peer, err := b.pair(ctx)
 	if err != nil {
 		return t, err
