@@ -12,5 +12,6 @@ package bpf
 //go:generate bpf2go generate ../bpf/c/generate.bpf.c
 //go:generate bpf2go replay ../bpf/c/replay.bpf.c
 //go:generate bpf2go sink ../bpf/c/sink.bpf.c
+//go:generate bpf2go steer ../bpf/c/steer.bpf.c
 //go:generate bpf2go cpumeter ../bpf/c/cpumeter.bpf.c
 //go:generate bpf2go attacherror ../bpf/c/attacherror.bpf.c
