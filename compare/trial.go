@@ -90,7 +90,9 @@ type Trial struct {
 	Opened    *uint64 `json:"opened,omitempty"`
 	Completed *uint64 `json:"completed,omitempty"`
 	Requests  *uint64 `json:"requests,omitempty"`
-	Errors    *Errors `json:"errors,omitempty"`
+	// PacketsPerConnection counts both directions, at the SUT's device.
+	PacketsPerConnection *float64 `json:"packets_per_connection,omitempty"`
+	Errors               *Errors  `json:"errors,omitempty"`
 	// Latency tests.
 	LatencyNs *Latency `json:"latency_ns,omitempty"`
 }

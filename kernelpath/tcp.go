@@ -3,7 +3,6 @@
 package kernelpath
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -61,22 +60,6 @@ func (c *TCPCounts) failed(e unix.Errno) {
 	default:
 		c.Other++
 	}
-}
-
-// rawAddress is an address as bind and connect take it (struct sockaddr_in, sockaddr_in6).
-func rawAddress(a netip.AddrPort) []byte {
-	if a.Addr().Unmap().Is4() {
-		b := make([]byte, unix.SizeofSockaddrInet4)
-		binary.NativeEndian.PutUint16(b, unix.AF_INET)
-		binary.BigEndian.PutUint16(b[2:], a.Port())
-		copy(b[4:], a.Addr().Unmap().AsSlice())
-		return b
-	}
-	b := make([]byte, unix.SizeofSockaddrInet6)
-	binary.NativeEndian.PutUint16(b, unix.AF_INET6)
-	binary.BigEndian.PutUint16(b[2:], a.Port())
-	copy(b[8:], a.Addr().AsSlice())
-	return b
 }
 
 func family(a netip.Addr) int {

@@ -34,6 +34,8 @@ const (
 	Generate Role = "generate" // the peer of a receive test: XDP live frames
 	Drop     Role = "drop"     // the limit: an XDP program that counts the run's frames and drops them
 	Send     Role = "send"     // the SUT of a send test: one engine, N workers, a stream each
+	Listen   Role = "serve"    // the SUT of a connection test: an engine's TCP server, N workers
+	Dial     Role = "dial"     // its peer: an engine's TCP client, N workers
 	Count    Role = "count"    // the peer of a send test: an XDP program that checks, counts and drops the run's frames
 )
 
@@ -77,6 +79,7 @@ type Prepare struct {
 	NAPI     []int             `json:"napi,omitempty"`    // pids of the SUT's NAPI threads, for the CPU account
 	SoftCPUs []int             `json:"soft_cpus,omitempty"`
 	Generate *Generator        `json:"generate,omitempty"`
+	Connect  *Connecting       `json:"connect,omitempty"`
 }
 
 // Generator is the load.
@@ -115,19 +118,20 @@ type Counters struct {
 
 // Generated is what a generator did.
 type Generated struct {
-	Sent       uint64   `json:"sent"`       // frames handed to the device, duplicates included
-	Duplicates uint64   `json:"duplicates"` // of these, sent twice on purpose
-	PerStream  []uint64 `json:"per_stream"` // numbers used by each generating core
-	Seconds    float64  `json:"seconds"`    // first to last frame
-	StartNS    int64    `json:"start_ns"`   // CLOCK_MONOTONIC of the generating host
-	EndNS      int64    `json:"end_ns"`
-	ShiftedNS  uint64   `json:"shifted_ns"`  // time in which nothing was offered since the generator could not catch up
-	LateSlots  uint64   `json:"late_slots"`  // frames more than 1 ms late
-	MaxLateNS  uint64   `json:"max_late_ns"` // worst lateness of a frame
-	MaxGapNS   uint64   `json:"max_gap_ns"`  // longest time in which the generator did not run
-	Stopped    bool     `json:"stopped"`     // ended before its count
-	Runs       int      `json:"runs"`        // system calls; each after the first is a hole in the load
-	Sending    *Sending `json:"sending,omitempty"`
+	Sent       uint64     `json:"sent"`       // frames handed to the device, duplicates included
+	Duplicates uint64     `json:"duplicates"` // of these, sent twice on purpose
+	PerStream  []uint64   `json:"per_stream"` // numbers used by each generating core
+	Seconds    float64    `json:"seconds"`    // first to last frame
+	StartNS    int64      `json:"start_ns"`   // CLOCK_MONOTONIC of the generating host
+	EndNS      int64      `json:"end_ns"`
+	ShiftedNS  uint64     `json:"shifted_ns"`  // time in which nothing was offered since the generator could not catch up
+	LateSlots  uint64     `json:"late_slots"`  // frames more than 1 ms late
+	MaxLateNS  uint64     `json:"max_late_ns"` // worst lateness of a frame
+	MaxGapNS   uint64     `json:"max_gap_ns"`  // longest time in which the generator did not run
+	Stopped    bool       `json:"stopped"`     // ended before its count
+	Runs       int        `json:"runs"`        // system calls; each after the first is a hole in the load
+	Sending    *Sending   `json:"sending,omitempty"`
+	Connected  *Connected `json:"connected,omitempty"`
 }
 
 // Drained tells how the end of the stream was waited for.
@@ -164,6 +168,7 @@ type Received struct {
 	Counters   map[string]uint64 `json:"counters"`            // the engine's own: syscalls, wakeups, kicks
 	ByDevice   bool              `json:"by_device,omitempty"` // nothing is read: the device's counter is the count
 	CPU        *CPU              `json:"cpu,omitempty"`
+	Connected  *Connected        `json:"connected,omitempty"`
 }
 
 // CPU is processor time between start and finish by CPU and owner, and how it was taken.

@@ -21,6 +21,10 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 		return part(newSend(p))
 	case agent.Count:
 		return part(newCount(p))
+	case agent.Listen:
+		return part(newServe(p))
+	case agent.Dial:
+		return part(newDial(p))
 	}
 	return nil, agent.Prepared{}, fmt.Errorf("prepare: no role %q", p.Role)
 }

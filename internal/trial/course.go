@@ -29,6 +29,8 @@ func courseOf(s Spec) (course, error) {
 		return receiving{}, nil
 	case "udp-tx":
 		return sending{}, nil
+	case "http-cps", "http-rps":
+		return connecting{}, nil
 	}
 	return nil, fmt.Errorf("no test %q", s.Test)
 }

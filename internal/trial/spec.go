@@ -66,6 +66,10 @@ type Spec struct {
 	Setting Setting
 	RunID   uint32
 	Load    Load
+	// Connect is the load of a connection test, where Load has its rate, count and time; PeerArm the peer's engine, the SUT's
+	// own where it is empty.
+	Connect agent.Connecting
+	PeerArm compare.ArmSpec
 	Work    compare.Work
 	Strict  bool
 	Content bool

@@ -280,3 +280,6 @@ func (l *Load) tagged(f []byte) bool {
 }
 
 func be16(b []byte) uint16 { return uint16(b[0])<<8 | uint16(b[1]) }
+
+// Counted is Counters without the copy, for the engine's own goroutine; it is read only.
+func (l *Load) Counted() *Counters { return &l.n }
