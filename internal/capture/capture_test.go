@@ -285,7 +285,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// The recordings of real programs, counted by tshark (scripts/record-captures made them).
+// The recordings of real programs, counted by tshark (testdata/record made them).
 func TestRecordings(t *testing.T) {
 	for name, want := range map[string]struct {
 		records uint64
