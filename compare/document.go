@@ -41,6 +41,8 @@ type Document struct {
 	Verdict *Comparison `json:"verdict"`
 	// Requirements are the outcomes of --require, in the order given.
 	Requirements []RequirementResult `json:"requirements,omitempty"`
+	// Reproduces says beside which step of which published measurement the document stands; null for all others.
+	Reproduces *Reproduction `json:"reproduces,omitempty"`
 	// Incomplete says the plan was not carried out to its end; Reason is why.
 	Incomplete bool   `json:"incomplete"`
 	Reason     string `json:"reason,omitempty"`
@@ -50,6 +52,12 @@ type Document struct {
 func (d *Document) Sends() bool {
 	t, _ := LookupTest(d.Test)
 	return t.Sends
+}
+
+// Reproduction names a step of a published measurement.
+type Reproduction struct {
+	Source string `json:"source"` // as in "reproduce line-rate-64"
+	Step   string `json:"step"`
 }
 
 // Warning is a caveat a reader must see; ID is stable, for filters and docs.

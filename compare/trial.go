@@ -78,10 +78,13 @@ type Trial struct {
 	Valid          bool   `json:"valid"`
 	InvalidBecause string `json:"invalid_because"`
 
-	CPU          *CPU       `json:"cpu"`
-	TSCPerPacket *float64   `json:"tsc_per_packet,omitempty"`
-	Effective    *Effective `json:"effective,omitempty"` // as read back for this trial
-	Notes        []string   `json:"notes,omitempty"`     // lesser modes than asked for, each with its reason
+	CPU          *CPU     `json:"cpu"`
+	TSCPerPacket *float64 `json:"tsc_per_packet,omitempty"`
+	// ByCPU is who had the SUT's CPUs, and with placement sender those that generate, where the witness tells CPUs apart.
+	ByCPU      []CPUShare  `json:"by_cpu,omitempty"`
+	Milestones []Milestone `json:"milestones,omitempty"` // where they were asked for
+	Effective  *Effective  `json:"effective,omitempty"`  // as read back for this trial
+	Notes      []string    `json:"notes,omitempty"`      // lesser modes than asked for, each with its reason
 	// Counters are the raw deltas the ledger was made of, by dotted name.
 	Counters  map[string]uint64 `json:"counters,omitempty"`
 	Intervals []Interval        `json:"intervals,omitempty"`

@@ -142,6 +142,10 @@ func (r *Epoll) Release() error { return nil }
 // Counts returns the running totals.
 func (r *Epoll) Counts() EpollCounts { return r.count }
 
+// Calls are the returns of epoll_wait and the calls of read, those that found nothing included. It belongs to the
+// goroutine that receives.
+func (r *Epoll) Calls() (waits, reads uint64) { return r.count.EpollWaits, r.count.Reads }
+
 // Queued counts, and throws away, what is left in the socket. Call it when no more is sent.
 func (r *Epoll) Queued() (uint64, error) {
 	if r.closed {

@@ -189,6 +189,10 @@ func (r *Recvmmsg) countUnlent() {
 	}
 }
 
+// Calls are the waits and the calls of recvmmsg, those that found nothing included. It belongs to the goroutine that
+// receives.
+func (r *Recvmmsg) Calls() (waits, reads uint64) { return r.count.waits, r.count.calls }
+
 // Counters returns the witnesses by their ledger names. A witness that could not be read is absent. With GRO one dropped
 // aggregate is one drop, however many datagrams it held.
 func (r *Recvmmsg) Counters() map[string]uint64 {

@@ -76,6 +76,7 @@ type Prepare struct {
 	Work     string            `json:"work,omitempty"`    // application work per packet, as --work says it
 	Content  bool              `json:"content,omitempty"` // check the payload's pattern too
 	Streams  int               `json:"streams"`           // generating cores
+	Every    uint64            `json:"every,omitempty"`   // frames that make a milestone; 0 is none
 	NAPI     []int             `json:"napi,omitempty"`    // pids of the SUT's NAPI threads, for the CPU account
 	SoftCPUs []int             `json:"soft_cpus,omitempty"`
 	Generate *Generator        `json:"generate,omitempty"`
@@ -164,11 +165,22 @@ type Received struct {
 	MaxStallNS uint64            `json:"max_stall_ns"` // longest of these
 	Stopped    uint64            `json:"stopped"`      // how often the reader's process was stopped and continued (SIGCONT)
 	PerWorker  []uint64          `json:"per_worker"`
+	Milestones []Milestone       `json:"milestones,omitempty"`
 	Highest    []uint64          `json:"highest"`             // highest frame number + 1 seen, per stream
 	Counters   map[string]uint64 `json:"counters"`            // the engine's own: syscalls, wakeups, kicks
 	ByDevice   bool              `json:"by_device,omitempty"` // nothing is read: the device's counter is the count
 	CPU        *CPU              `json:"cpu,omitempty"`
 	Connected  *Connected        `json:"connected,omitempty"`
+}
+
+// Milestone is what a worker needed for the frames since the one before.
+type Milestone struct {
+	Worker    int    `json:"worker"`
+	Packets   uint64 `json:"packets"`
+	Bytes     uint64 `json:"bytes"` // payload
+	ElapsedNS uint64 `json:"elapsed_ns"`
+	Waits     uint64 `json:"waits"`
+	Calls     uint64 `json:"calls"`
 }
 
 // CPU is processor time between start and finish by CPU and owner, and how it was taken.

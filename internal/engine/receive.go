@@ -76,7 +76,7 @@ func newReceive(p agent.Prepare) (_ *receivePart, got agent.Prepared, err error)
 		return nil, got, err
 	}
 	for _, w := range r.set.workers {
-		o := workload.ReceiveOptions{Receiver: w, Frames: r.set.frames, Run: p.Run, Streams: p.Streams, Batch: r.set.batch, Content: p.Content,
+		o := workload.ReceiveOptions{Receiver: w, Frames: r.set.frames, Run: p.Run, Streams: p.Streams, Batch: r.set.batch, Content: p.Content, Every: p.Every,
 			Spins: r.set.spins, Ticks: r.rate, Verifier: packet.Verifier{DstPort: p.Flow.DstPort, Checksum: p.Options["csum"] != "off"}}
 		if d := measure.NewWork(work, r.rate); !d.None() {
 			o.Work = d
@@ -235,6 +235,9 @@ func add(t *agent.Received, w workload.ReceiveResult) {
 		t.FirstNS = w.FirstNS
 	}
 	t.LastNS = max(t.LastNS, w.LastNS)
+	for _, m := range w.Milestones {
+		t.Milestones = append(t.Milestones, agent.Milestone{Worker: len(t.PerWorker), Packets: m.Packets, Bytes: m.Bytes, ElapsedNS: m.NS, Waits: m.Waits, Calls: m.Calls})
+	}
 	t.PerWorker = append(t.PerWorker, w.Received)
 	for i := range t.Highest {
 		t.Highest[i] = max(t.Highest[i], w.Streams.Stream(i).Next())

@@ -243,6 +243,12 @@ func (w *xskWorker) Release() error {
 	return nil
 }
 
+// Calls are the returns of poll, and the calls that woke the kernel up to fill frames: a ring takes none to read.
+func (w *xskWorker) Calls() (waits, reads uint64) {
+	n := w.s.RxCounters()
+	return n.Waits, n.Kicks
+}
+
 func (w *xskWorker) Queued() (uint64, error) { return uint64(w.s.Queued()), nil }
 func (w *xskWorker) Wake() error             { return w.s.Wake() }
 

@@ -21,6 +21,8 @@ type Options struct {
 	LinkBPS float64     // bit rate of the link, 0 if there is none (veth)
 	// Warnings are caveats known before the first trial.
 	Warnings []compare.Warning
+	// Every (optional) has the readers note what each so many packets took them.
+	Every uint64
 	// Single is a run of arms without a comparison.
 	Single bool
 	// Progress (optional) is called from Run's goroutine before and after each trial.

@@ -14,8 +14,30 @@ import (
 	"twopath/internal/trial"
 )
 
-// pilotShare is how long a pilot trial lasts, of a measured one.
-const pilotShare = 0.5
+// pilotShare is how long a pilot trial lasts, of a measured one, and pilotMost how long at most: a trial of a night's length
+// is no reason to choose for hours.
+const (
+	pilotShare = 0.5
+	pilotMost  = 1500 * time.Millisecond
+)
+
+// pilotLoad is the cell's traffic for a pilot trial.
+func (s *cell) pilotLoad() trial.Load {
+	l := s.load(pilotShare)
+	switch most := pilotMost.Seconds(); {
+	case l.Count == 0:
+		l.Seconds = min(l.Seconds, most)
+	case s.pps > 0:
+		l.Count = min(l.Count, max(uint64(most*s.pps), 1))
+	case float64(l.Count) > most*pilotFlood: // a flood has no rate to make a count of
+		l.Count, l.Seconds = 0, most
+	}
+	return l
+}
+
+// pilotFlood is the fewest packets/s that a flood has anywhere: a count that takes longer at this rate than a pilot may is
+// given up for a time.
+const pilotFlood = 500_000
 
 // pilots chooses each arm's setting where the user left it open: how the reader waits and how the SUT's NAPI threads are
 // scheduled, for the best of each arm differs, and one policy for all would make a strawman of one of them. Pilot trials
@@ -297,7 +319,9 @@ func (c *scored) record(chosen bool) compare.Candidate {
 // pilot runs one candidate, again once if the trial came out invalid.
 func (s *cell) pilot(ctx context.Context, a compare.ArmSpec, set trial.Setting) (t compare.Trial, err error) {
 	for attempt := 1; attempt <= 2; attempt++ {
-		t, err = s.o.Bench.Run(ctx, s.spec(a, set, pilotShare))
+		spec := s.spec(a, set, pilotShare)
+		spec.Load = s.pilotLoad()
+		t, err = s.o.Bench.Run(ctx, spec)
 		if err != nil {
 			return t, err
 		}

@@ -160,6 +160,30 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// A pilot trial is short, however long the measured ones are.
+func TestPilotLoad(t *testing.T) {
+	for _, c := range []struct {
+		count   uint64
+		seconds float64
+		pps     float64
+		want    uint64
+		time    float64
+	}{
+		{300_000, 0, 1e6, 150_000, 0}, {100_000_000, 0, 1e6, 1_500_000, 0}, {1_000_000, 0, 0, 500_000, 0}, {10_000_000, 0, 0, 0, 1.5}, {0, 60, 0, 0, 1.5},
+		{0, 60, 1e5, 150_000, 0}, {3, 0, 0.5, 1, 0}, {0, 1, 0, 0, 0.5},
+	} {
+		p := compare.DefaultPlan("udp-rx")
+		p.Complete()
+		p.Count, p.Duration = c.count, compare.Duration(c.seconds*1e9)
+		s := cellOf(rig.Sender, "best", c.pps)
+		s.o.Bench.Rig = &rig.Rig{SUT: &rig.Side{}, Peer: &rig.Side{}}
+		s.o.Plan = p
+		if l := s.pilotLoad(); l.Count != c.want || l.Seconds != c.time {
+			t.Errorf("%d in %v s at %v/s: a pilot of %d in %v s, want %d in %v s", c.count, c.seconds, c.pps, l.Count, l.Seconds, c.want, c.time)
+		}
+	}
+}
+
 func TestLimitLossIsTheMedianOfValidTrials(t *testing.T) {
 	of := func(lost uint64, valid bool) compare.Trial {
 		t := pilotOf(lost, 1, valid)

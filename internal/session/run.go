@@ -134,7 +134,8 @@ func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.S
 	if s.test().Sends {
 		role = agent.Send
 	}
-	return trial.Spec{Test: p.Test, Role: role, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict}
+	return trial.Spec{Test: p.Test, Role: role, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict,
+		Every: s.o.Every}
 }
 
 // load is the cell's traffic, for share of a trial.

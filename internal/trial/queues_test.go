@@ -91,3 +91,36 @@ func sum(list []uint64) (n uint64) {
 	}
 	return n
 }
+
+// A receiver notes what each so many datagrams took it, and a read finds one datagram or none.
+func TestMilestones(t *testing.T) {
+	for _, arm := range []string{"kernel:epoll", "kernel:recvmmsg", "xdp:auto"} {
+		t.Run(arm, func(t *testing.T) {
+			b := bench(t, 1)
+			s := spec(t, b, arm, few)
+			s.Every = 1000
+			got := run(t, b, s)
+			var packets, bytes, calls uint64
+			for i, m := range got.Milestones {
+				if m.Index != i+1 || m.ElapsedNs == 0 {
+					t.Errorf("milestone %d: %+v", i, m)
+				}
+				packets, bytes, calls = packets+m.Packets, bytes+m.Bytes, calls+m.Calls
+			}
+			if len(got.Milestones) != few/1000 || packets < 3000 || packets > few || bytes != packets*18 {
+				t.Fatalf("received %d, milestones %+v", got.Received, got.Milestones)
+			}
+			if arm == "kernel:epoll" && calls < packets {
+				t.Errorf("%d datagrams with %d calls of read", packets, calls)
+			}
+			for _, c := range got.ByCPU {
+				if sum := c.Reader + c.NAPI + c.Softirq + c.Interrupt + c.Other + c.Idle; sum < 0.5 || sum > 1.1 {
+					t.Errorf("CPU %d was had for %.2f of the time: %+v", c.CPU, sum, c)
+				}
+			}
+			if got.CPU.Method != "schedstat" && len(got.ByCPU) < 2 {
+				t.Errorf("by CPU: %+v", got.ByCPU)
+			}
+		})
+	}
+}

@@ -23,7 +23,7 @@ func (receiving) parts(b *Bench, s Spec) (sut, peer agent.Prepare) {
 func (b *Bench) sutPart(s Spec) agent.Prepare {
 	return agent.Prepare{Role: s.Role, Device: b.Rig.SUT.Name, Flow: s.Load.Flow, Run: s.RunID, Engine: s.Arm.Engine, Variant: s.Arm.Variant,
 		Options: s.options(), Strict: s.Strict, CPUs: b.CPUs.Readers, Queues: b.Queues, MaxSize: s.maxSize(), Work: s.Work.String(),
-		Content: s.Content, Streams: len(b.generators())}
+		Content: s.Content, Streams: len(b.generators()), Every: s.Every}
 }
 
 // generatePart is what the peer's agent is told when it sends XDP live frames.
@@ -111,6 +111,7 @@ func (receiving) record(r *running, t *compare.Trial) error {
 	if len(rx.PerWorker) > 1 {
 		t.PerWorker = rx.PerWorker
 	}
+	t.Milestones, t.ByCPU = milestones(rx.Milestones), r.byCPU()
 	t.Late, t.LateMaxNs = g.LateSlots, g.MaxLateNS
 	if err := r.cost(t); err != nil {
 		return err
@@ -138,6 +139,9 @@ func (r *running) counters() {
 	to["reader.corrupt_ip"] = rx.CorruptIP
 	to["reader.corrupt_udp"] = rx.CorruptUDP
 	to["reader.corrupt_payload"] = rx.BadContent
+	if rx.CPU != nil {
+		to["reader.context_switches"] = rx.CPU.Switches
+	}
 	switch r.arm() {
 	case measure.ArmXDP:
 		to["xsk.queued"] = rx.Queued

@@ -73,6 +73,7 @@ type Spec struct {
 	Work    compare.Work
 	Strict  bool
 	Content bool
+	Every   uint64 // frames that make a milestone of a worker; 0 is none
 }
 
 func (s Spec) options() map[string]string {

@@ -26,6 +26,7 @@ type ReceiveOptions struct {
 	Content  bool            // check the payload's pattern
 	Spins    bool            // the receiver returns at once when there is nothing: empty polls are spinning, not sleep
 	Work     *measure.Work   // application work per packet; nil is none
+	Every    uint64          // packets that make a milestone; 0 is none
 	Ticks    measure.TickRate
 }
 
@@ -48,6 +49,7 @@ type ReceiveResult struct {
 	MaxStallNS uint64 // longest time in which the machine under the reader stood still, and the sum of all
 	StallNS    uint64
 	Streams    *measure.Streams
+	Milestones []Milestone
 }
 
 // Receive is the udp-rx loop of one worker: take a batch, check and account each packet, give the memory back.
@@ -58,6 +60,7 @@ type Receive struct {
 	r     ReceiveResult
 	spin  measure.SpinMeter
 	stall stallMeter
+	marks milestones
 	empty bool   // the turn before brought nothing
 	first uint64 // ticks
 	last  uint64
@@ -88,6 +91,7 @@ func NewReceive(o ReceiveOptions) (*Receive, error) {
 	}
 	l := &Receive{o: o, batch: make([][]byte, o.Batch)}
 	l.r.Streams = streams
+	l.marks = newMilestones(o)
 	l.spin = measure.NewSpinMeter(o.Ticks)
 	l.stall = newStallMeter(o.Ticks)
 	return l, nil
@@ -130,6 +134,7 @@ func (l *Receive) turn() error {
 	}
 	if l.first == 0 {
 		l.first = now
+		l.marks.begin(now)
 	}
 	l.last = now
 	if l.o.Frames {
@@ -141,6 +146,9 @@ func (l *Receive) turn() error {
 	}
 	l.r.Batches++
 	l.live.Store(l.r.Received)
+	if l.r.Received >= l.marks.next {
+		l.marks.pass(&l.r)
+	}
 	if err := l.o.Receiver.Release(); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
@@ -196,6 +204,7 @@ func (l *Receive) Result() ReceiveResult {
 	r := l.r
 	r.SpinNS = l.o.Ticks.Nanoseconds(l.spin.Spin())
 	r.MaxStallNS, r.StallNS = l.stall.result()
+	r.Milestones = l.marks.result()
 	if l.first != 0 {
 		now, mono := measure.Ticks(), measure.Monotonic()
 		ago := func(t uint64) int64 { return mono - int64(l.o.Ticks.Nanoseconds(now-t)) }
