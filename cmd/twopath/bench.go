@@ -29,6 +29,7 @@ type setup struct {
 	host     compare.Host
 	rig      compare.Rig
 	linkBPS  float64
+	allowed  []int // CPUs of this process as it came
 	warnings []compare.Warning
 }
 
@@ -42,7 +43,7 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 		return nil, err
 	}
 	peerHost := ""
-	s := &setup{host: hostFacts()}
+	s := &setup{host: hostFacts(), allowed: allowed}
 	if p.NIC != "" {
 		s.describe(p.NIC)
 		if peerHost, _, err = splitPeer(p.Peer); err != nil {
@@ -204,9 +205,9 @@ func peerNAPI(p compare.Plan, plan rig.CPUPlan) rig.NAPIOptions {
 	return rig.NAPIOptions{Threaded: true, CPUs: cpus, Policy: rig.Other}
 }
 
-// close ends what is under way and removes the rig.
+// close ends what is under way, removes the rig, and gives this process its CPUs back.
 func (s *setup) close() error {
-	return errors.Join(s.bench.Kill(), s.bench.RestoreKnobs(), s.far.close(), s.bench.Rig.Close())
+	return errors.Join(s.bench.Kill(), s.bench.RestoreKnobs(), s.far.close(), s.bench.Rig.Close(), pinProcess(s.allowed))
 }
 
 // leave is close for a hurry: nothing is reported.

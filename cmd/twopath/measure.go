@@ -21,7 +21,7 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 		one := p
 		one.Queues = compare.Queues{n}
 		var some []compare.Document
-		some, err = a.measureOn(ctx, w, one, o, single)
+		some, err = a.measureOn(ctx, w, one, o, runOptions{single: single})
 		for i := range some {
 			some[i].Plan.Queues = p.Queues
 		}
@@ -46,8 +46,14 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 	return docs, err
 }
 
+// runOptions are how a plan is carried out, beside what is in it.
+type runOptions struct {
+	single bool   // arms alone, no comparison
+	every  uint64 // packets that make a milestone; 0 is none
+}
+
 // measureOn carries out a plan of one number of queues, on a rig that has as many, and removes everything.
-func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output, single bool) ([]compare.Document, error) {
+func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output, run runOptions) ([]compare.Document, error) {
 	b, err := a.setUp(ctx, p)
 	if err != nil {
 		return nil, err
@@ -55,7 +61,8 @@ func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output,
 	w.onLeave(b.leave)
 	show := a.newDisplay(o.quiet || o.json == "-" && !isTerminal(a.stderr), b.bench)
 	docs, err := session.Run(ctx, session.Options{Plan: p, Bench: b.bench, Argv: a.argv, Version: programVersion(), Host: b.host, Rig: b.rig,
-		LinkBPS: b.linkBPS, Warnings: b.warnings, Single: single, Progress: show.progress})
+		LinkBPS: b.linkBPS, Warnings: b.warnings, Single: run.single, Every: run.every,
+		Progress: show.progress})
 	show.close()
 	// The rig goes before anything is printed: what is on the screen is then all that is left.
 	err = errors.Join(err, b.close())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,16 +65,24 @@ func (v *planValue) Set(s string) error {
 	return nil
 }
 
-// addPlanFlags defines the flags of every verb that measures.
+// addPlanFlags defines the flags of every verb that measures what the user says.
 func addPlanFlags(c *cobra.Command) {
+	addFlags(c)
+	c.Flags().String("plan", "", "`FILE` (YAML) with any of these settings; flags override it")
+}
+
+// addFlags defines the named flags of a plan, or all.
+func addFlags(c *cobra.Command, names ...string) {
 	for _, f := range planFlags() {
+		if len(names) > 0 && !slices.Contains(names, f.name) {
+			continue
+		}
 		v := &planValue{typ: f.value, many: f.name == "require"}
 		flag := c.Flags().VarPF(v, f.name, "", f.about)
 		if f.value == "" {
 			flag.NoOptDefVal = "true"
 		}
 	}
-	c.Flags().String("plan", "", "`FILE` (YAML) with any of these settings; flags override it")
 }
 
 // readPlan makes the plan: defaults, then the file, then arguments and flags.
@@ -96,8 +105,17 @@ func readPlan(c *cobra.Command, test string, arms []string) (compare.Plan, error
 			return p, err
 		}
 	}
+	if err := setFlags(c, &p); err != nil {
+		return p, err
+	}
+	p.Complete()
+	return p, p.Validate()
+}
+
+// setFlags gives the plan what its flags say.
+func setFlags(c *cobra.Command, p *compare.Plan) error {
 	if c.Flags().Changed("queues") && c.Flags().Changed("workers") {
-		return p, fail(exitUsage, "--queues and --workers are one setting, since each queue has its reader; drop one")
+		return fail(exitUsage, "--queues and --workers are one setting, since each queue has its reader; drop one")
 	}
 	first := exclusive(c, [2]string{"size", "payload"}, [2]string{"count", "duration"})
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -107,11 +125,7 @@ func readPlan(c *cobra.Command, test string, arms []string) (compare.Plan, error
 		}
 		first = p.Set(f.Name, v.String())
 	})
-	if first != nil {
-		return p, first
-	}
-	p.Complete()
-	return p, p.Validate()
+	return first
 }
 
 // exclusive refuses two flags that say the same thing in two ways: one of them would be dropped in silence.

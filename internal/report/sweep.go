@@ -20,8 +20,10 @@ func TextAll(w io.Writer, docs []compare.Document, o TextOptions) error {
 	switch {
 	case len(docs) == 0:
 		p.line("No record.")
-	case len(docs) == 1:
+	case len(docs) == 1 && docs[0].Reproduces == nil:
 		p.document(newView(&docs[0]))
+	case isReproduction(docs):
+		p.reproduction(docs)
 	case isSweep(docs):
 		p.sweep(docs)
 	default:
@@ -44,6 +46,9 @@ func TextAll(w io.Writer, docs []compare.Document, o TextOptions) error {
 // the same rig and host, each at another size or rate.
 func isSweep(docs []compare.Document) bool {
 	first := &docs[0]
+	if first.Reproduces != nil {
+		return false
+	}
 	seen := map[string]bool{}
 	for i := range docs {
 		d := &docs[i]
