@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -22,8 +23,29 @@ type display struct {
 	seen  uint64 // packets at the last tick
 	at    time.Time
 	eta   time.Time
+	cells cellClock
 	done  chan struct{}
 	once  sync.Once
+}
+
+// cellClock tells from the cells that are done how long those to come will take.
+type cellClock struct {
+	began time.Time
+	index int
+	each  time.Duration
+}
+
+// left is the time of the cells after p's; 0 while none is done.
+func (c *cellClock) left(now time.Time, p session.Progress) time.Duration {
+	if p.Index != c.index {
+		if c.index == 0 {
+			c.began = now
+		} else {
+			c.each = now.Sub(c.began) / time.Duration(c.index)
+		}
+		c.index = p.Index
+	}
+	return c.each * time.Duration(max(p.Cells-p.Index, 0))
 }
 
 func isTerminal(w io.Writer) bool {
@@ -51,6 +73,10 @@ func (d *display) progress(p session.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state = report.ProgressState{Block: p.Block, Blocks: p.Blocks, Arm: p.What}
+	later := d.cells.left(time.Now(), p)
+	if p.Cells > 1 {
+		d.state.Arm = fmt.Sprintf("size %s (%d of %d)  %s", p.Cell.Size, p.Index, p.Cells, p.What)
+	}
 	if p.Block == 0 {
 		d.state.Blocks = 0
 	}
@@ -62,7 +88,7 @@ func (d *display) progress(p session.Progress) {
 	case session.PhaseTrial:
 		d.state.Trial, d.state.Trials = min(p.Done+1, p.Total), p.Total
 		if p.Left > 0 {
-			d.eta = time.Now().Add(p.Left)
+			d.eta = time.Now().Add(p.Left + later)
 		}
 	}
 	d.seen, d.at = 0, time.Time{}

@@ -93,7 +93,7 @@ func ourSetting(d *compare.Document) string {
 // lineRateRows are the source's table with our rows in it.
 func (p *page) lineRateRows(docs []compare.Document) *grid {
 	g := &grid{page: p, noteLast: true, columns: []align{right, left, right, right, right, right, right, right, right, right, right, left}}
-	g.row("  bytes", "", "queues", "ring", "dev_weight", "pps", "Mb/s", "s", "sent", "received", "lost", "lost where")
+	g.row("  bytes", "", "queues", "ring", "weight", "pps", "Mb/s", "s", "sent", "received", "lost", "lost where")
 	seen := map[*compare.Document]bool{}
 	ours := func(d *compare.Document) {
 		if d == nil || seen[d] {
@@ -115,8 +115,11 @@ func (p *page) lineRateRows(docs []compare.Document) *grid {
 		if r.Seconds > 0 {
 			seconds = significant(r.Seconds)
 		}
-		cores := fmt.Sprintf("%d of %s", r.Cores, plural(int64(r.Sockets), "socket"))
-		g.row("  "+thousands(int64(r.Bytes)), "theirs, cores "+cores, thousands(int64(r.Queues)), thousands(int64(r.Ring)), thousands(int64(r.Weight)), pps(r.PPS), fixed(r.Mbps, 0), seconds,
+		cores := plural(int64(r.Cores), "core")
+		if r.Sockets > 1 {
+			cores += ", " + plural(int64(r.Sockets), "socket")
+		}
+		g.row("  "+thousands(int64(r.Bytes)), "theirs, "+cores, thousands(int64(r.Queues)), thousands(int64(r.Ring)), thousands(int64(r.Weight)), pps(r.PPS), fixed(r.Mbps, 0), seconds,
 			uthousands(r.Sent), uthousands(r.Got), percent(r.Loss()), "")
 		ours(cellFor(docs, r))
 	}
@@ -144,7 +147,7 @@ func weightText(d *compare.Document, a *compare.Arm) string {
 	if s := a.Requested["dev_weight"]; s != "" {
 		return oneLine(s)
 	}
-	if s := d.Host.Facts["sysctl.net.core.dev_weight"]; s != "" {
+	if s := d.Host.Facts["net.core.dev_weight"]; s != "" {
 		return oneLine(s)
 	}
 	return missing
@@ -219,7 +222,7 @@ func lineRateWhy(docs []compare.Document) []string {
 	var parts []string
 	switch d.Rig.Placement {
 	case compare.PlaceShared:
-		parts = append(parts, "one CPU has NAPI, the stack and the reader, where the source's 12 cores had one for each")
+		parts = append(parts, "NAPI shares its CPU with the reader and with what else runs here, where the source's receiving cores were isolated")
 	case compare.PlaceSender:
 		parts = append(parts, "the stack runs on the sender's CPU and slows it down")
 	}

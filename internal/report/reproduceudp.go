@@ -164,9 +164,9 @@ func udpReceiveClosing(docs []compare.Document) []string {
 		if epoll == nil || epoll.NsPerPacket == nil {
 			continue
 		}
-		s := fmt.Sprintf("a datagram takes the stack and an epoll reader %s ns here; the source has %d ns and more.", nanoseconds(*epoll.NsPerPacket), reproduce.UDPReceiveNs)
+		s := fmt.Sprintf("A datagram takes the stack and an epoll reader %s ns here; the source has %d ns and more.", nanoseconds(*epoll.NsPerPacket), reproduce.UDPReceiveNs)
 		if xdp != nil && xdp.NsPerPacket != nil {
-			s += fmt.Sprintf(" Bypass takes %s ns for the same datagrams, %s less.", nanoseconds(*xdp.NsPerPacket), ratioText(*epoll.NsPerPacket / *xdp.NsPerPacket))
+			s += fmt.Sprintf(" Bypass takes %s ns for the same datagrams: the stack takes %s that.", nanoseconds(*xdp.NsPerPacket), ratioText(*epoll.NsPerPacket / *xdp.NsPerPacket))
 		}
 		out = append(out, s)
 		if d.Rig.Placement == compare.PlaceSender {
@@ -199,7 +199,7 @@ func udpReceiveClosing(docs []compare.Document) []string {
 		}
 		out = append(out, s+".")
 	}
-	return append(out, fmt.Sprintf("The source's %d us are taken as printed: on the wire they would be %s Gb/s, more than its 10 Gb/s link carries (that is 872,000 us).", reproduce.UDPReceiveElapsedUs, fixed(gbits, 1)))
+	return append(out, fmt.Sprintf("The source's %s us are taken as printed: on the wire they would be %s Gb/s, more than its 10 Gb/s link carries (that is 872,000 us).", thousands(reproduce.UDPReceiveElapsedUs), fixed(gbits, 1)))
 }
 
 func bufferFinding(small, big *compare.Arm) string {

@@ -223,6 +223,9 @@ func sweepGrid(p *page, docs []compare.Document, name string) *grid {
 // rowName is what tells a cell's row from the others of its sweep.
 func rowName(docs []compare.Document, i int) string {
 	name := sizeText(&docs[i])
+	if r := docs[i].Reproduces; r != nil {
+		return oneLine(r.Step) + " " + name
+	}
 	if queuesDiffer(docs) {
 		name += " B over " + plural(int64(docs[i].Traffic.Queues), "queue")
 	}

@@ -108,7 +108,7 @@ func lineRateSteps(sc Scale) []Step {
 	return steps
 }
 
-// Knob is what the source's row had beside the plainest setting, in a few words.
+// Knob is what the source's row had beside the plainest setting, in a few words. All rows with a knob are of 100 M frames.
 func (r LineRateRow) Knob() string {
 	var parts []string
 	add := func(format string, a ...any) { parts = append(parts, fmt.Sprintf(format, a...)) }
@@ -124,7 +124,7 @@ func (r LineRateRow) Knob() string {
 	if r.Weight != 64 {
 		add("dev_weight %d", r.Weight)
 	}
-	if r.Sent > 10_000_000 {
+	if r.Sent > 10_000_000 && len(parts) == 0 {
 		add("%d M frames", r.Sent/1_000_000)
 	}
 	return strings.Join(parts, ", ")

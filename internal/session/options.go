@@ -43,6 +43,8 @@ const (
 type Progress struct {
 	Phase   Phase
 	Cell    compare.Cell
+	Index   int // of the cell, from 1, of Cells
+	Cells   int
 	What    string // arm, or arm and setting
 	Block   int    // from 1, of Blocks; 0 outside the blocks
 	Blocks  int

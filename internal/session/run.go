@@ -26,9 +26,16 @@ func Run(ctx context.Context, o Options) ([]compare.Document, error) {
 	var docs []compare.Document
 	ids := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), o.Plan.Seed))
 	found := map[string]finding{}
-	for _, c := range cells {
+	report := o.Progress
+	for i, c := range cells {
 		if ctx.Err() != nil {
 			break
+		}
+		if report != nil {
+			o.Progress = func(p Progress) {
+				p.Index, p.Cells = i+1, len(cells)
+				report(p)
+			}
 		}
 		s := &cell{o: &o, c: c, ids: ids, found: found}
 		d, err := s.run(ctx)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"twopath/compare"
+	"twopath/internal/nstest"
+)
+
+// untilStderr starts the program, and interrupts it when it has written want to standard error.
+func untilStderr(t *testing.T, line, want string) (code int, stdout string) {
+	t.Helper()
+	c := program(strings.Fields(line)...)
+	c.Dir = t.TempDir()
+	var out bytes.Buffer
+	c.Stdout = &out
+	pipe, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Process.Kill() })
+	watchdog := time.AfterFunc(4*time.Minute, func() { c.Process.Kill() })
+	defer watchdog.Stop()
+	seen := false
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		if !seen && strings.Contains(lines.Text(), want) {
+			seen = true
+			if err := c.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.Wait() // its code is looked at below
+	if !seen {
+		t.Fatalf("%q was never written: exit %d, %s", want, c.ProcessState.ExitCode(), out.String())
+	}
+	return c.ProcessState.ExitCode(), out.String()
+}
+
+// Ctrl-C in a sweep keeps the rows that are done; the one under way is marked incomplete, those to come are not there.
+func TestInterruptedSweepKeepsRows(t *testing.T) {
+	nstest.Root(t)
+	before := hostState(t)
+	record := filepath.Join(t.TempDir(), "sweep.json")
+	code, stdout := untilStderr(t, "compare udp-rx kernel:epoll xdp:auto+ring=1024+wait=poll --size 64,200,1518 --rate 20k --count 1000 --blocks 1 --warmup 0 --placement sender --json "+record, "size 200 (2 of 3)")
+	if code != exitInterrupted {
+		t.Errorf("exit %d", code)
+	}
+	b, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := compare.Read(bytes.NewReader(b))
+	if err != nil || len(docs) != 2 {
+		t.Fatalf("%d documents, %v", len(docs), err)
+	}
+	validate(t, b)
+	if d := docs[0]; d.Incomplete || d.Traffic.Size.Bytes != 64 || d.Arms[0].Trials == 0 {
+		t.Errorf("the row that was done: incomplete %v, %d trials", d.Incomplete, d.Arms[0].Trials)
+	}
+	if d := docs[1]; !d.Incomplete || d.Reason == "" || d.Traffic.Size.Bytes != 200 {
+		t.Errorf("the row under way: incomplete %v, %q", d.Incomplete, d.Reason)
+	}
+	for _, want := range []string{"INCOMPLETE  at 200 B", "\n     64 "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not on the screen:\n%s", want, stdout)
+		}
+	}
+	sameHost(t, before)
+}
+
+// Several numbers of queues are cells of one record, each with as many workers, whose counts add up.
+func TestQueuesListOnRig(t *testing.T) {
+	nstest.Root(t)
+	before := hostState(t)
+	p := start(t, "compare udp-rx kernel:epoll xdp:auto+ring=1024+wait=poll --workers 1,2 --rate 20k --count 1000 --blocks 1 --warmup 0 --placement sender --json -")
+	code := p.wait(t, 4*time.Minute)
+	docs, err := compare.Read(bytes.NewReader(p.out.Bytes()))
+	if err != nil || len(docs) != 2 {
+		t.Fatalf("exit %d, %d documents, %v: %s", code, len(docs), err, p.err.String())
+	}
+	validate(t, p.out.Bytes())
+	for i, d := range docs {
+		if d.Traffic.Queues != i+1 || d.Traffic.Flows != compare.SpreadFlows || d.Plan.Queues.String() != "1,2" {
+			t.Errorf("cell %d: %d queues, %d flows, plan %v", i, d.Traffic.Queues, d.Traffic.Flows, d.Plan.Queues)
+		}
+		for _, tr := range d.Trials {
+			var sum uint64
+			for _, n := range tr.PerWorker {
+				sum += n
+			}
+			if tr.Valid && i == 1 && (len(tr.PerWorker) != 2 || sum != tr.Received+tr.Duplicate) {
+				t.Errorf("%s %s: received %d, by worker %v", tr.Kind, tr.Arm, tr.Received, tr.PerWorker)
+			}
+		}
+	}
+	sameHost(t, before)
+}
