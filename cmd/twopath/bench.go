@@ -69,7 +69,7 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.far.close(), r.Close())
+			err = errors.Join(err, s.far.close(), r.Close(), pinProcess(allowed))
 		}
 	}()
 	if err := pinProcess(plan.Others); err != nil {
