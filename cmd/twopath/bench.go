@@ -117,7 +117,7 @@ func (s *setup) knobs(p compare.Plan) error {
 	if err != nil {
 		return err
 	}
-	remarks, err := s.bench.TryKnobs(arms)
+	remarks, err := s.bench.TryKnobs(arms, p.Test != "udp-rx")
 	if err != nil {
 		return fail(exitMachine, "%w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ Exit codes: 0 done, 2 usage, 3 it was refused, and everything is as it was.`,
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
+	c.ValidArgsFunction = completePort
 	c.Flags().StringVar(&f.profile, "profile", host.Throughput, "what for: throughput (room) or latency (no waiting)")
 	c.Flags().StringSliceVar(&f.only, "only", nil, "these knobs only: `ID,ID..`")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "a value of your own, as in rx_ring=2048 (repeatable): `ID=VALUE`")
@@ -162,6 +164,24 @@ or two.`,
 		return a.showOutcome(f.json, applied(o, j))
 	}
 	return c
+}
+
+// completePort offers the devices there are.
+func completePort(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	devices, err := net.Interfaces()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, d := range devices {
+		if d.Flags&net.FlagLoopback == 0 {
+			out = append(out, d.Name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 // tuneError adds what to type.

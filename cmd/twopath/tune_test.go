@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"twopath/internal/host"
 	"twopath/internal/knob"
 	"twopath/internal/namespace"
 	"twopath/internal/nstest"
@@ -85,6 +86,11 @@ func TestTune(t *testing.T) {
 	}
 	if now := shown(t, port); now != before {
 		t.Fatal("the plan changed something")
+	}
+	for line, want := range map[string]string{"tune plan tptu": port, "tune plan --only rx_": "rx_ring", "tune apply --set rps": "rps_cpus=", "tune apply --profile l": host.Latency} {
+		if _, out, _ := call(append([]string{"__complete"}, strings.Fields(line)...)...); !strings.Contains(out, want+"\n") {
+			t.Errorf("completion of %q: %q, want %q", line, out, want)
+		}
 	}
 	if out := do("tune apply "+port+" --only offload_rxvlan --set rx_ring=4096", exitMachine); !strings.Contains(out, "rx_ring") || !strings.Contains(out, "as it was before") {
 		t.Errorf("a knob the driver lacks: %s", out)

@@ -9,6 +9,7 @@ type Where struct {
 	Driver   string // of the SUT's port
 	Threaded bool   // its NAPI runs in threads
 	RPS      bool   // received packets are handed on to other CPUs' backlogs
+	Sends    bool   // the SUT sends, too: qdiscs look at dev_weight, and more softirqs run than its own
 }
 
 // Idle says why a knob can make no difference to the trials, "" when it can. An A/B of such a knob compares an arm with
@@ -17,13 +18,13 @@ type Where struct {
 func Idle(name string, w Where) string {
 	switch name {
 	case "dev_weight", "netdev_max_backlog":
-		if w.RPS {
+		if w.RPS || w.Sends && name == "dev_weight" {
 			return ""
 		}
 		return fmt.Sprintf("only the backlog of a CPU looks at %s, and %s has NAPI, which takes 64 packets a visit whatever it is set to: "+
 			"this compares an arm with itself (+rps_cpus=LIST brings the backlog in)", name, w.Driver)
 	case "netdev_budget", "netdev_budget_usecs":
-		if !w.Threaded || w.RPS {
+		if !w.Threaded || w.RPS || w.Sends {
 			return ""
 		}
 		return fmt.Sprintf("only the receive softirq looks at %s, and NAPI runs in threads here, which have no budget: "+

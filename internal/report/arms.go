@@ -25,7 +25,7 @@ func armGrid(p *page, v *view) *grid {
 	effective := make([]string, len(v.arms))
 	for i, a := range v.arms {
 		names[i] = letter(i) + " " + a.Name
-		effective[i] = effectiveText(a)
+		effective[i] = v.effective(a)
 	}
 	for _, cells := range brokenCells(names, cellWidth, lastWidth) {
 		r := g.row(append([]string{""}, cells...)...).toLeft()

@@ -167,7 +167,7 @@ func armColumns() []column[compare.Arm] {
 	out := []column[arm]{
 		text("arm", func(a *arm) string { return a.Name }),
 		text("engine", engineOf),
-		text("effective", effectiveText),
+		{"effective", func(d *compare.Document, a *arm) string { return newView(d).effective(a) }},
 		text("trials", func(a *arm) string { return strconv.Itoa(a.Trials) }),
 		text("valid", func(a *arm) string { return strconv.Itoa(a.Valid) }),
 		text("handed", func(a *arm) string { return csvCount(a.Handed) }),

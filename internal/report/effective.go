@@ -11,9 +11,21 @@ import (
 	"twopath/compare"
 )
 
+// effective is how an arm really ran, in a few words. A host knob that any arm
+// sets is told of all of them: its value without is the other half of the A/B.
+func (v *view) effective(a *compare.Arm) string {
+	var knobs []string
+	for _, k := range compare.KnobNames() {
+		if slices.ContainsFunc(v.arms, func(b *compare.Arm) bool { return b.Requested[k] != "" }) {
+			knobs = append(knobs, k)
+		}
+	}
+	return effectiveText(a, knobs)
+}
+
 // effectiveText is how an arm really ran, in a few words, with what was asked
-// for when that is not the same.
-func effectiveText(a *compare.Arm) string {
+// for when that is not the same, and the settings named in also.
+func effectiveText(a *compare.Arm, also []string) string {
 	e := &a.Effective
 	var parts []string
 	add := func(s string) { parts = append(parts, s) }
@@ -55,7 +67,7 @@ func effectiveText(a *compare.Arm) string {
 	}
 	// Of what has no field of its own, what was asked for; --wide has it all.
 	for _, k := range slices.Sorted(maps.Keys(e.Other)) {
-		if _, asked := a.Requested[k]; asked {
+		if _, asked := a.Requested[k]; asked || slices.Contains(also, k) {
 			add(k + "=" + e.Other[k])
 		}
 	}

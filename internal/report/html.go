@@ -149,7 +149,7 @@ func armsTable(v *view) htmlTable {
 	effective := []string{"effective"}
 	for i, a := range v.arms {
 		t.Head = append(t.Head, letter(i)+" "+a.Name)
-		effective = append(effective, effectiveText(a))
+		effective = append(effective, v.effective(a))
 	}
 	t.Head = append(t.Head, "")
 	t.Rows = append(t.Rows, append(effective, ""))
@@ -250,7 +250,7 @@ func settingsTable(v *view) htmlTable {
 	var names []string
 	for i, a := range v.arms {
 		t.Head = append(t.Head, letter(i)+" "+a.Name)
-		inShort = append(inShort, effectiveText(a))
+		inShort = append(inShort, v.effective(a))
 		for _, s := range settings(a) {
 			if values[s[0]] == nil {
 				values[s[0]] = make([]string, len(v.arms))

@@ -14,7 +14,7 @@ func (p *page) manyArms(v *view) {
 	if p.options.Wide || len(v.arms) <= 6 {
 		p.line(p.paint(bold, "effective"))
 		for i, a := range v.arms {
-			p.lines(hang("  "+letter(i), effectiveText(a), p.options.Width, 6))
+			p.lines(hang("  "+letter(i), v.effective(a), p.options.Width, 6))
 		}
 	}
 	if !v.any(has) {

@@ -113,9 +113,9 @@ func changed(before, after map[string]string) string {
 
 // TryKnobs sets and puts back the host knobs of each arm, so that what a driver refuses is known before anything is
 // measured, and has all trials record those knobs, of the arms that leave them alone too. The remarks are for the record:
-// what a driver has rounded, and what makes no difference where the trials run.
-func (b *Bench) TryKnobs(arms []compare.ArmSpec) (remarks []string, err error) {
-	w := knob.Where{Threaded: b.CPUs.Placement != rig.Sender}
+// what a driver has rounded, and what makes no difference where the trials run; sends says that the SUT sends, too.
+func (b *Bench) TryKnobs(arms []compare.ArmSpec, sends bool) (remarks []string, err error) {
+	w := knob.Where{Threaded: b.CPUs.Placement != rig.Sender, Sends: sends}
 	err = b.Rig.SUT.Do(func() error {
 		w.Driver = knob.Driver(b.Rig.SUT.Name)
 		r, err := knob.Read("rps_cpus", knob.At{Port: b.Rig.SUT.Name})

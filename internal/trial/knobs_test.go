@@ -64,7 +64,7 @@ func TestKnobsHoldForTheTrialsOfTheirArm(t *testing.T) {
 	if with.Arm.Option("gro_flush_timeout") != "20000" {
 		t.Fatalf("arm %s", with.Arm)
 	}
-	remarks, err := b.TryKnobs([]compare.ArmSpec{plain.Arm, with.Arm})
+	remarks, err := b.TryKnobs([]compare.ArmSpec{plain.Arm, with.Arm}, false)
 	if err != nil || len(remarks) != 0 {
 		t.Errorf("remarks %q, %v: all of them matter in softirq", remarks, err)
 	}
@@ -119,7 +119,7 @@ func TestKnobsThatCannotBeSet(t *testing.T) {
 	} {
 		s := spec(t, b, arm, 100)
 		var refused *knob.Refused
-		if _, err := b.TryKnobs([]compare.ArmSpec{s.Arm}); !errors.As(err, &refused) || !strings.Contains(err.Error(), says) {
+		if _, err := b.TryKnobs([]compare.ArmSpec{s.Arm}, false); !errors.As(err, &refused) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want a refusal that says %q", arm, err, says)
 		}
 		if arm != "kernel:recvmmsg+offload_gro=off" { // which the kernel would take
@@ -143,13 +143,13 @@ func TestKnobsNobodyLooksAt(t *testing.T) {
 		"kernel:nosocket+rps_cpus=0+dev_weight=65": "",
 		"kernel:nosocket+netdev_budget_usecs=8123": "", // the sender's softirq does
 	} {
-		remarks, err := b.TryKnobs([]compare.ArmSpec{spec(t, b, arm, 1).Arm})
+		remarks, err := b.TryKnobs([]compare.ArmSpec{spec(t, b, arm, 1).Arm}, false)
 		if err != nil || (len(remarks) == 1) != (says != "") || !strings.Contains(strings.Join(remarks, " "), says) {
 			t.Errorf("%s: %q, %v, want %q", arm, remarks, err, says)
 		}
 	}
 	b.CPUs.Placement = "shared"
-	if remarks, err := b.TryKnobs([]compare.ArmSpec{spec(t, b, "kernel:nosocket+netdev_budget_usecs=8123", 1).Arm}); err != nil || len(remarks) != 1 {
+	if remarks, err := b.TryKnobs([]compare.ArmSpec{spec(t, b, "kernel:nosocket+netdev_budget_usecs=8123", 1).Arm}, false); err != nil || len(remarks) != 1 {
 		t.Errorf("threaded: %q, %v: NAPI threads have no budget", remarks, err)
 	}
 }
