@@ -20,12 +20,12 @@ func (v *view) effective(a *compare.Arm) string {
 			knobs = append(knobs, k)
 		}
 	}
-	return effectiveText(a, knobs)
+	return effectiveText(a, knobs...)
 }
 
 // effectiveText is how an arm really ran, in a few words, with what was asked
 // for when that is not the same, and the settings named in also.
-func effectiveText(a *compare.Arm, also []string) string {
+func effectiveText(a *compare.Arm, also ...string) string {
 	e := &a.Effective
 	var parts []string
 	add := func(s string) { parts = append(parts, s) }
