@@ -13,5 +13,7 @@ package bpf
 //go:generate bpf2go replay ../bpf/c/replay.bpf.c
 //go:generate bpf2go sink ../bpf/c/sink.bpf.c
 //go:generate bpf2go steer ../bpf/c/steer.bpf.c
+//go:generate bpf2go echometer ../bpf/c/echometer.bpf.c
+//go:generate bpf2go reflect ../bpf/c/reflect.bpf.c
 //go:generate bpf2go cpumeter ../bpf/c/cpumeter.bpf.c
 //go:generate bpf2go attacherror ../bpf/c/attacherror.bpf.c

@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type generateAnswer struct {
+	_    structs.HostLayout
+	Next uint64
+	Pad  [7]uint64
+}
+
 type generateGeneratorState struct {
 	_           structs.HostLayout
 	Stop        uint64
@@ -36,6 +42,8 @@ type generateGeneratorState struct {
 	DueNs       uint64
 	DueFrac     uint64
 	Tat         uint64
+	AskedNs     uint64
+	Abandoned   uint64
 }
 
 type generateSize struct {
@@ -52,6 +60,7 @@ type generateSize struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	generateMapAnswers        = "answers"
 	generateMapState          = "state"
 	generateProgGenerate      = "generate"
 	generateVarBurst          = "burst"
@@ -64,6 +73,7 @@ const (
 	generateVarFaultRun       = "fault_run"
 	generateVarFaultSwap      = "fault_swap"
 	generateVarFlows          = "flows"
+	generateVarGiveUpNs       = "give_up_ns"
 	generateVarHeader         = "header"
 	generateVarIfindex        = "ifindex"
 	generateVarIntervalFrac   = "interval_frac"
@@ -72,6 +82,7 @@ const (
 	generateVarLimit          = "limit"
 	generateVarNsizes         = "nsizes"
 	generateVarPatience       = "patience"
+	generateVarPingpong       = "pingpong"
 	generateVarRun            = "run"
 	generateVarSizes          = "sizes"
 	generateVarSourcePort     = "source_port"
@@ -127,7 +138,8 @@ type generateProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type generateMapSpecs struct {
-	State *ebpf.MapSpec `ebpf:"state"`
+	Answers *ebpf.MapSpec `ebpf:"answers"`
+	State   *ebpf.MapSpec `ebpf:"state"`
 }
 
 // generateVariableSpecs contains global variables before they are loaded into the kernel.
@@ -144,6 +156,7 @@ type generateVariableSpecs struct {
 	FaultRun       *ebpf.VariableSpec `ebpf:"fault_run"`
 	FaultSwap      *ebpf.VariableSpec `ebpf:"fault_swap"`
 	Flows          *ebpf.VariableSpec `ebpf:"flows"`
+	GiveUpNs       *ebpf.VariableSpec `ebpf:"give_up_ns"`
 	Header         *ebpf.VariableSpec `ebpf:"header"`
 	Ifindex        *ebpf.VariableSpec `ebpf:"ifindex"`
 	IntervalFrac   *ebpf.VariableSpec `ebpf:"interval_frac"`
@@ -152,6 +165,7 @@ type generateVariableSpecs struct {
 	Limit          *ebpf.VariableSpec `ebpf:"limit"`
 	Nsizes         *ebpf.VariableSpec `ebpf:"nsizes"`
 	Patience       *ebpf.VariableSpec `ebpf:"patience"`
+	Pingpong       *ebpf.VariableSpec `ebpf:"pingpong"`
 	Run            *ebpf.VariableSpec `ebpf:"run"`
 	Sizes          *ebpf.VariableSpec `ebpf:"sizes"`
 	SourcePort     *ebpf.VariableSpec `ebpf:"source_port"`
@@ -178,11 +192,13 @@ func (o *generateObjects) Close() error {
 //
 // It can be passed to loadGenerateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type generateMaps struct {
-	State *ebpf.Map `ebpf:"state"`
+	Answers *ebpf.Map `ebpf:"answers"`
+	State   *ebpf.Map `ebpf:"state"`
 }
 
 func (m *generateMaps) Close() error {
 	return _GenerateClose(
+		m.Answers,
 		m.State,
 	)
 }
@@ -201,6 +217,7 @@ type generateVariables struct {
 	FaultRun       *ebpf.Variable `ebpf:"fault_run"`
 	FaultSwap      *ebpf.Variable `ebpf:"fault_swap"`
 	Flows          *ebpf.Variable `ebpf:"flows"`
+	GiveUpNs       *ebpf.Variable `ebpf:"give_up_ns"`
 	Header         *ebpf.Variable `ebpf:"header"`
 	Ifindex        *ebpf.Variable `ebpf:"ifindex"`
 	IntervalFrac   *ebpf.Variable `ebpf:"interval_frac"`
@@ -209,6 +226,7 @@ type generateVariables struct {
 	Limit          *ebpf.Variable `ebpf:"limit"`
 	Nsizes         *ebpf.Variable `ebpf:"nsizes"`
 	Patience       *ebpf.Variable `ebpf:"patience"`
+	Pingpong       *ebpf.Variable `ebpf:"pingpong"`
 	Run            *ebpf.Variable `ebpf:"run"`
 	Sizes          *ebpf.Variable `ebpf:"sizes"`
 	SourcePort     *ebpf.Variable `ebpf:"source_port"`

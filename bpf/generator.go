@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/cilium/ebpf"
 )
 
 // Generator sends the run's frames from one core: XDP live frames (Linux 5.18), paced by the program itself.
@@ -42,6 +44,7 @@ type GeneratorState struct {
 	Shifts     uint64        // times the schedule was moved on because it was more than MaxLag behind
 	Shifted    time.Duration // by how much in all: time in which nothing was offered
 	Held       uint64        // program runs in which a late frame waited for the catch-up limit
+	Abandoned  uint64        // ping-pong: requests that were waited for in vain
 	GapMax     time.Duration // longest time between two program runs: the generator itself stood still
 	Failed     uint64        // frames that could not be shaped; 0 unless there is a bug
 	Done       bool          // Count reached
@@ -79,7 +82,11 @@ func NewGenerator(o GeneratorOptions) (_ *Generator, err error) {
 		return nil, fmt.Errorf("generator: %w", err)
 	}
 	g := &Generator{o: o, repeat: math.MaxUint32 - 255, stop: make(chan struct{})}
-	if err := load("generator", spec, &g.obj); err != nil {
+	var shared map[string]*ebpf.Map
+	if o.PingPong != nil {
+		shared = map[string]*ebpf.Map{generateMapAnswers: o.PingPong.obj.Answers}
+	}
+	if err := loadSharing("generator", spec, &g.obj, shared); err != nil {
 		return nil, err
 	}
 	if g.state, err = mmapMap(g.obj.State); err != nil {
@@ -109,6 +116,9 @@ func (o GeneratorOptions) variables() map[string]any {
 		generateVarFaultSwap: o.Faults.Swap, generateVarFaultRun: o.Faults.WrongRun,
 		generateVarFaultMac: o.Faults.WrongMAC, generateVarFaultPayload: o.Faults.BadPayload,
 	}
+	if o.PingPong != nil {
+		v[generateVarPingpong], v[generateVarGiveUpNs] = uint32(1), uint64(o.GiveUp)
+	}
 	if o.Rate > 0 {
 		whole, frac := math.Modf(1e9 / o.Rate)
 		v[generateVarIntervalNs] = uint64(whole)
@@ -135,7 +145,7 @@ func (g *Generator) read() GeneratorState {
 		Sent: s.Sent, Duplicates: s.Duplicates, Calls: s.Calls, Start: s.StartNs, End: s.EndNs,
 		LateTotal: time.Duration(s.LateTotalNs), LateMax: time.Duration(s.LateMaxNs), LateSlots: s.LateSlots,
 		Shifts: s.Shifts, Shifted: time.Duration(s.ShiftedNs), Held: s.Held, GapMax: time.Duration(s.GapMaxNs),
-		Failed: s.Failed, Done: s.Done != 0,
+		Failed: s.Failed, Done: s.Done != 0, Abandoned: s.Abandoned,
 	}
 }
 
@@ -209,7 +219,7 @@ func (g *Generator) finished() bool {
 // repeatNow is how many program runs the next system call is to make. A flood sends with every run and so ends by
 // itself; anything else is ended by liveRun's watch.
 func (g *Generator) repeatNow() uint32 {
-	if g.o.Rate == 0 && g.o.Count > 0 {
+	if g.o.Rate == 0 && g.o.Count > 0 && g.o.PingPong == nil {
 		return uint32(min(uint64(g.repeat), g.o.Count-g.state.word(stateSent).Load()))
 	}
 	return g.repeat
@@ -223,6 +233,9 @@ func (g *Generator) untilDone() time.Duration {
 	rate := g.o.Rate * g.o.CatchUp
 	if rate == 0 {
 		rate = 1e7
+		if g.o.PingPong != nil {
+			rate = 2e5 // a round in 5 us
+		}
 	}
 	left := float64(g.o.Count-min(g.o.Count, g.state.word(stateSent).Load())) / rate
 	return time.Duration(left * 1e9)

@@ -46,6 +46,11 @@ type GeneratorOptions struct {
 	Burst    int           // frames sent back to back before CatchUp limits; 0 means 96
 	MaxLag   time.Duration // how far the schedule may fall behind before it is moved on; 0 means 50 ms
 
+	// PingPong sends one request at a time: the next when this meter has seen the reply, not sooner than an interval of Rate
+	// after the one before, or when GiveUp has passed. A stamp then holds the time of sending, and nothing is caught up.
+	PingPong *EchoMeter
+	GiveUp   time.Duration // how long a reply is waited for; 0 means 100 ms
+
 	Faults Faults
 }
 
@@ -90,6 +95,7 @@ func (o GeneratorOptions) withDefaults() (GeneratorOptions, error) {
 	setDefault(&o.CatchUp, 1.25)
 	setDefault(&o.Burst, 96)
 	setDefault(&o.MaxLag, 50*time.Millisecond)
+	setDefault(&o.GiveUp, 100*time.Millisecond)
 	if len(o.Sizes) == 0 {
 		o.Sizes = []int{least}
 	}
@@ -121,6 +127,9 @@ func (o GeneratorOptions) withDefaults() (GeneratorOptions, error) {
 	}
 	if o.Burst < 1 || o.Burst > 1<<16 {
 		return bad("Burst is %d, want 1..65536", o.Burst)
+	}
+	if o.PingPong != nil && (o.Faults.Swap != 0 || o.Patience != 0 || o.GiveUp < time.Microsecond) {
+		return bad("PingPong goes with neither Faults.Swap nor Patience, and GiveUp (%s) must be 1us or more", o.GiveUp)
 	}
 	if o.MaxLag < 0 {
 		return bad("MaxLag is %s", o.MaxLag)

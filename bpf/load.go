@@ -26,7 +26,12 @@ func setVariables(spec *ebpf.CollectionSpec, vars map[string]any) error {
 
 // load puts the programs and maps of spec into the kernel and into obj, a pointer to a bpf2go struct.
 func load(what string, spec *ebpf.CollectionSpec, obj any) error {
-	err := spec.LoadAndAssign(obj, nil)
+	return loadSharing(what, spec, obj, nil)
+}
+
+// loadSharing is load with maps, by their C names, that another program has made.
+func loadSharing(what string, spec *ebpf.CollectionSpec, obj any, maps map[string]*ebpf.Map) error {
+	err := spec.LoadAndAssign(obj, &ebpf.CollectionOptions{MapReplacements: maps})
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("load %s: %w (needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON)", what, err)
 	}

@@ -59,6 +59,16 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 		a.WireBPS = Num(Val(a.ReceivedPPS) * z.WireBits())
 	}
 	a.LatencyP50Ns, a.LatencyP99Ns = of("latency_p50_ns"), of("latency_p99_ns")
+	a.LateMeanNs = middle(func(t *Trial) *float64 { return t.LateMeanNs })
+	a.LateMaxNs = 0
+	var latencies []*Latency
+	for _, t := range mine {
+		latencies = append(latencies, t.LatencyNs)
+		if t.LatencyNs != nil {
+			a.LateMaxNs = max(a.LateMaxNs, t.LateMaxNs)
+		}
+	}
+	a.LatencyNs = MergeLatency(latencies)
 	a.CPU = CPU{WorkNsPerPacket: of(MetricWork), SpinNsPerPacket: of("cpu.spin_ns_per_packet"), Cores: of("cpu.cores"), CoresPerMpps: of("cpu.cores_per_mpps")}
 	part := func(f func(*CPU) *float64) *float64 {
 		return middle(func(t *Trial) *float64 {

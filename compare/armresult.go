@@ -27,6 +27,10 @@ type Arm struct {
 	TSCPerPacket *float64 `json:"tsc_per_packet"` // TSC cycles of the reading threads
 	LatencyP50Ns *float64 `json:"latency_p50_ns,omitempty"`
 	LatencyP99Ns *float64 `json:"latency_p99_ns,omitempty"`
+	// LatencyNs is the distribution over all valid trials together, which a rare event of one trial is in.
+	LatencyNs  *Latency `json:"latency_ns,omitempty"`
+	LateMeanNs *float64 `json:"late_mean_ns,omitempty"` // how late a packet was sent on average
+	LateMaxNs  uint64   `json:"late_max_ns,omitempty"`
 
 	// Totals over the valid measured trials: Sent = Received + sum(Ledger) + Unexplained.
 	Sent        uint64      `json:"sent"`
@@ -80,6 +84,9 @@ type Candidate struct {
 	LossRatio   *float64 `json:"loss_ratio"`
 	Chosen      bool     `json:"chosen"`
 	Note        string   `json:"note,omitempty"` // why it could not be used, or why nothing else was tried
+	// Of latency tests.
+	LatencyP50Ns *float64 `json:"latency_p50_ns,omitempty"`
+	LatencyP99Ns *float64 `json:"latency_p99_ns,omitempty"`
 }
 
 // CPU is time of the SUT's cores, softirq and NAPI threads included. Work is

@@ -18,13 +18,16 @@ import (
 // kernel:nosocket are compared, but never in the headline while there is
 // another arm. It is judged on the metric that can differ: the received rate
 // when either lost more than the margin (below that, received rates cannot
-// differ by more), else the CPU work per packet. The losses are noted either way.
+// differ by more), else the test's own metric (the median latency of an echo
+// test, with the 99th percentile beside it) or the CPU work per packet. The losses are noted either way.
 func Conclude(d *Document) {
 	addMissingArms(d)
 	for i := range d.Arms {
 		d.Arms[i].Aggregate(d.Trials, d.Traffic.Size)
 	}
-	t := terms{margin: d.Plan.Margin, seed: d.Seed, closedLoop: d.ClosedLoop(), sends: d.Sends(), asked: zeroIfNaN(Val(d.Traffic.PPS))}
+	test, _ := LookupTest(d.Test)
+	t := terms{margin: d.Plan.Margin, seed: d.Seed, closedLoop: d.ClosedLoop(), sends: d.Sends(), asked: zeroIfNaN(Val(d.Traffic.PPS)),
+		headline: test.Headline, pingPong: d.Plan.Mode == ModePingPong}
 	if t.margin <= 0 {
 		t.margin = DefaultMargin
 	}
@@ -60,9 +63,9 @@ func Conclude(d *Document) {
 	d.judgeRequirements()
 }
 
-// ClosedLoop reports whether the offered load followed the receiver.
+// ClosedLoop reports whether the offered load followed the receiver, so that loss means nothing.
 func (d *Document) ClosedLoop() bool {
-	return d.Traffic.Rate.Unit == MaxRate && d.Rig.Placement == PlaceSender
+	return d.Plan.Mode != ModePingPong && d.Traffic.Rate.Unit == MaxRate && d.Rig.Placement == PlaceSender
 }
 
 // controls compares each arm with its A/A twin and returns, by metric, the
@@ -127,8 +130,12 @@ func headline(arms []Arm, t terms) (a, b *Arm) {
 }
 
 // best is the arm with the highest received rate; among those within the
-// margin of it, the one with the least CPU work per packet.
+// margin of it, the one with the least of the test's own metric, or CPU work per packet.
 func best(arms []*Arm, t terms) *Arm {
+	own := ownMetric(t)
+	if t.pingPong { // their rates are their latencies: only loss comes before those
+		return bestAnswering(arms, own, t)
+	}
 	top := arms[0]
 	for _, a := range arms[1:] {
 		if Val(a.ReceivedPPS) > Val(top.ReceivedPPS) || top.ReceivedPPS == nil {
@@ -137,31 +144,63 @@ func best(arms []*Arm, t terms) *Arm {
 	}
 	least := top
 	for _, a := range arms {
-		if Val(a.ReceivedPPS)*(1+t.margin) >= Val(top.ReceivedPPS) && Val(a.CPU.WorkNsPerPacket) < Val(least.CPU.WorkNsPerPacket) {
+		if Val(a.ReceivedPPS)*(1+t.margin) >= Val(top.ReceivedPPS) && Val(own.OfArm(a)) < Val(own.OfArm(least)) {
 			least = a
 		}
 	}
 	return least
 }
 
+// bestAnswering is the arm that lost least; among those within the margin of it, the one with the least latency.
+func bestAnswering(arms []*Arm, own Metric, t terms) *Arm {
+	lost := func(a *Arm) float64 { return zeroIfNaN(Val(a.LossRatio)) }
+	least := arms[0]
+	for _, a := range arms[1:] {
+		if lost(a) < lost(least) {
+			least = a
+		}
+	}
+	top := least
+	for _, a := range arms {
+		if lost(a) <= lost(least)+t.margin && Val(own.OfArm(a)) < Val(own.OfArm(top)) {
+			top = a
+		}
+	}
+	return top
+}
+
+// ownMetric is what decides where neither arm lost.
+func ownMetric(t terms) Metric {
+	name := t.headline
+	if name == "" {
+		name = MetricWork
+	}
+	m, _ := LookupMetric(name)
+	return m
+}
+
 func headlineMetric(a, b *Arm, t terms) Metric {
 	received, _ := LookupMetric(MetricReceived)
-	work, _ := LookupMetric(MetricWork)
+	own := ownMetric(t)
 	if t.sends && !(t.sentAll(a) && t.sentAll(b)) {
 		return received
 	}
 	lost := max(zeroIfNaN(Val(a.LossRatio)), zeroIfNaN(Val(b.LossRatio))) > t.margin
-	if t.closedLoop || lost || work.OfArm(a) == nil || work.OfArm(b) == nil {
+	if t.closedLoop || lost || own.OfArm(a) == nil || own.OfArm(b) == nil {
 		return received
 	}
-	return work
+	return own
 }
 
-// otherMetric is the one headlineMetric did not choose.
+// otherMetric is compared beside what headlineMetric chose: the tail of a latency beside its middle, else the received rate
+// beside the test's own metric, and the other way round.
 func otherMetric(a, b *Arm, t terms) Metric {
 	name := MetricReceived
-	if headlineMetric(a, b, t).Name == MetricReceived {
-		name = MetricWork
+	switch headlineMetric(a, b, t).Name {
+	case MetricReceived:
+		name = ownMetric(t).Name
+	case MetricP50:
+		name = MetricP99
 	}
 	m, _ := LookupMetric(name)
 	return m

@@ -31,7 +31,7 @@ func obstacle(a, b *Arm, m Metric, t terms) string {
 	if len(ea.CPUs) > 0 && len(eb.CPUs) > 0 && !sameSet(ea.CPUs, eb.CPUs) {
 		return fmt.Sprintf("A ran on CPUs %v, B on CPUs %v", ea.CPUs, eb.CPUs)
 	}
-	if t.closedLoop || t.sends {
+	if t.closedLoop || t.sends || t.pingPong {
 		return "" // the offer follows the receiver there, or is the result
 	}
 	oa, ob := Val(a.OfferedPPS), Val(b.OfferedPPS)

@@ -72,6 +72,9 @@ type Limit struct {
 	PPS  *float64 `json:"pps"`  // under a flood
 	// LossRatioAtLoad is its median loss under the cell's own load: the rig's doing, not an arm's. Null under a flood.
 	LossRatioAtLoad *float64 `json:"loss_ratio_at_load,omitempty"`
+	// LatencyNs is what an echo takes with it in the responder's place, under the cell's own load: what the rig and the
+	// yardstick take themselves.
+	LatencyNs *Latency `json:"latency_ns,omitempty"`
 }
 
 // Traffic is what was sent, in absolute terms.

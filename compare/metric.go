@@ -45,8 +45,8 @@ func Metrics() []Metric {
 		{"cpu.cores", "cores", true, func(a *Arm) *float64 { return cores(&a.CPU) }, cpu(cores)},
 		{"cpu.cores_per_mpps", "cores", true, func(a *Arm) *float64 { return perMpps(&a.CPU) }, cpu(perMpps)},
 		{"tsc_per_packet", "cycles", true, func(a *Arm) *float64 { return a.TSCPerPacket }, func(t *Trial) *float64 { return t.TSCPerPacket }},
-		{"latency_p50_ns", "ns", true, func(a *Arm) *float64 { return a.LatencyP50Ns }, latency(p50)},
-		{"latency_p99_ns", "ns", true, func(a *Arm) *float64 { return a.LatencyP99Ns }, latency(p99)},
+		{MetricP50, "ns", true, func(a *Arm) *float64 { return a.LatencyP50Ns }, latency(p50)},
+		{MetricP99, "ns", true, func(a *Arm) *float64 { return a.LatencyP99Ns }, latency(p99)},
 		{"unexplained", "packets", true, func(a *Arm) *float64 { return Num(float64(a.Unexplained)) }, func(t *Trial) *float64 { return Num(float64(t.Unexplained)) }},
 		{"lower_pps", "packets/s", false, func(a *Arm) *float64 { return a.LowerPPS }, nil},
 		{"upper_pps", "packets/s", false, func(a *Arm) *float64 { return a.UpperPPS }, nil},
@@ -62,6 +62,8 @@ const (
 	MetricWork     = "cpu.work_ns_per_packet"
 	// MetricConditional is what a search compares.
 	MetricConditional = "conditional_pps"
+	MetricP50         = "latency_p50_ns"
+	MetricP99         = "latency_p99_ns"
 )
 
 // LookupMetric finds a metric by name.

@@ -35,6 +35,7 @@ type Plan struct {
 	Flows    int      `json:"flows" yaml:"flows"`
 	Queues   Queues   `json:"queues" yaml:"queues"`                 // receive queues, with a reader each
 	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"` // of the application, per packet
+	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty"` // how requests follow each other: open, pingpong; empty: by test
 
 	// Of a rate search: goals as typed, the highest and the lowest load, and what ends it early.
 	Goals     []string `json:"goal,omitempty" yaml:"goal,omitempty"`
@@ -89,8 +90,11 @@ func (p *Plan) Complete() {
 		if p.NIC == "" {
 			r.LinkBPS = 1e9
 		}
-		if t, _ := LookupTest(p.Test); t.Flood {
+		t, _ := LookupTest(p.Test)
+		if t.Flood || p.Mode == ModePingPong {
 			r = Rate{Unit: MaxRate}
+		} else if own, err := ParseRate(t.Rate); t.Rate != "" && err == nil {
+			r = own
 		}
 		p.Rates = []Rate{r}
 	}
@@ -201,6 +205,12 @@ func (p *Plan) Validate() error {
 		return bad("payload", p.Payload, "given with a size; a frame has one size", "drop one of --payload and --size")
 	case p.Payload == 0 && len(p.Sizes) == 0:
 		return bad("size", "", "none given", "as in --size 64")
+	}
+	switch {
+	case p.Mode != "" && len(test.Modes) == 0:
+		return bad("mode", p.Mode, fmt.Sprintf("%s has no requests and answers", p.Test), "leave it out")
+	case p.Mode != "" && !slices.Contains(test.Modes, p.Mode):
+		return unknown("mode", p.Mode, "no such mode", test.Modes)
 	}
 	for _, z := range p.Sizes {
 		if err := z.Validate(p.IP); err != nil {

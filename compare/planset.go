@@ -107,6 +107,7 @@ func planKeys() []planKey {
 		{name: "flows", set: number("flows", func(p *Plan) *int { return &p.Flows })},
 		{name: "queues", alias: "workers", list: true, set: func(p *Plan, v string) (err error) { p.Queues, err = ParseQueues(v); return err }},
 		{name: "work", set: func(p *Plan, v string) (err error) { p.Work, err = ParseWork(v); return err }},
+		{name: "mode", set: text(func(p *Plan) *string { return &p.Mode })},
 		{name: "goal", list: true, sep: GoalSeparator, set: setGoals},
 		{name: "max_load", set: setLoad("max_load", func(p *Plan) *Rate { return &p.MaxLoad })},
 		{name: "min_load", set: setLoad("min_load", func(p *Plan) *Rate { return &p.MinLoad })},

@@ -24,6 +24,12 @@ type TestInfo struct {
 	Sends bool
 	// Without are options that arms have in other tests only.
 	Without []string
+	// Rate is the rate where none was given; "" leaves it to Flood or the line.
+	Rate string
+	// Modes are the ways requests may follow each other, the default first; none where nothing is answered.
+	Modes []string
+	// Headline is the metric that decides where neither arm lost; "" is CPU work per packet.
+	Headline string
 	// Limit names what stands for the ceiling of the rig in this test; "" is none.
 	Limit string
 	// SUTSends says that the load is the SUT's own, so that a rate it does not reach is its doing.
@@ -43,6 +49,10 @@ func Tests() []TestInfo {
 			Kernel: []string{"write", "sendto", "sendmmsg", "packet"}, XDP: xdpVariants(),
 			Default: []string{"kernel:sendmmsg", "xdp:auto"}, Flood: true, PeerNAPI: "threaded", Sends: true, Without: []string{"wait", "csum"},
 			Limit: LimitLive},
+		{Name: "udp-echo", About: "the peer sends UDP requests, the SUT answers each; latency from the intended send time",
+			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
+			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "10k", PeerNAPI: "inline", Limit: LimitReflect,
+			Modes: []string{ModeOpen, ModePingPong}, Headline: MetricP50},
 	}
 }
 
@@ -51,6 +61,15 @@ const LimitDrop = "xdp_drop"
 
 // LimitLive is the live-frame generator in the sender's place.
 const LimitLive = "xdp_live_frames"
+
+// LimitReflect is an XDP program in the responder's place that sends requests back from the driver.
+const LimitReflect = "xdp_tx"
+
+// The ways requests may follow each other.
+const (
+	ModeOpen     = "open"     // on a schedule, whether or not answers are in: latency counts from the intended time
+	ModePingPong = "pingpong" // one at a time, the next when the answer is in: latency counts from the sending
+)
 
 // LookupTest finds a test by name.
 func LookupTest(name string) (TestInfo, bool) {

@@ -62,6 +62,8 @@ type Trial struct {
 	Foreign   uint64 `json:"foreign"`     // not of this run: in no other count
 	Late      uint64 `json:"late"`        // sent over 1 ms after the intended time
 	LateMaxNs uint64 `json:"late_max_ns"` // the worst of these
+	// LateMeanNs is how late a packet was sent on average, over all of them.
+	LateMeanNs *float64 `json:"late_mean_ns,omitempty"`
 
 	// PerWorker is what each worker read (of XDP_DROP: what came on each queue), duplicates included; with one worker it is
 	// left out.
@@ -128,22 +130,6 @@ type Interval struct {
 type Errors struct {
 	Total uint64            `json:"total"`
 	By    map[string]uint64 `json:"by"`
-}
-
-// Latency is a distribution in nanoseconds. A percentile with fewer than ten
-// samples beyond it is null.
-type Latency struct {
-	Count uint64   `json:"count"`
-	Min   *float64 `json:"min"`
-	P50   *float64 `json:"p50"`
-	P90   *float64 `json:"p90"`
-	P99   *float64 `json:"p99"`
-	P999  *float64 `json:"p999"`
-	P9999 *float64 `json:"p9999"`
-	Max   *float64 `json:"max"`
-	Mean  *float64 `json:"mean"`
-	// Base is what the time counts from: "intended" or "sent" (ping-pong).
-	Base string `json:"base"`
 }
 
 // SentPPS is the rate the peer sent at; NaN for a trial of no duration.

@@ -34,6 +34,8 @@ type terms struct {
 	closedLoop bool
 	sends      bool    // the SUT is the sender: what it offers is its result
 	asked      float64 // packets/s; 0 for max
+	headline   string  // the test's own metric where neither lost; "" is CPU work
+	pingPong   bool    // each arm sets its own rate: offered loads differ, and received rates are latencies in disguise
 }
 
 // sentAll reports whether the arm of a send test brought over what the plan asked for.

@@ -23,6 +23,7 @@ type Epoll struct {
 	epfd   int
 	waker  *waker
 	slots  [][]byte
+	from   []peerName // of EpollEcho: where each datagram came from; nil otherwise
 	events [2]unix.EpollEvent
 	ready  bool // an edge was seen and no EAGAIN since: reading goes on without waiting
 	count  EpollCounts
@@ -89,7 +90,7 @@ func (r *Epoll) Receive(b [][]byte) (int, error) {
 	n := 0
 	for n < len(b) && n < len(r.slots) {
 		slot := r.slots[n]
-		got, errno := nowRead(r.s.fd, slot)
+		got, errno := r.read(n, slot)
 		r.count.Reads++
 		switch {
 		case errno == 0:
@@ -110,6 +111,14 @@ func (r *Epoll) Receive(b [][]byte) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// read takes one datagram, and for an answer its sender too.
+func (r *Epoll) read(i int, slot []byte) (int, unix.Errno) {
+	if r.from == nil {
+		return nowRead(r.s.fd, slot)
+	}
+	return nowRecvfrom(r.s.fd, slot, &r.from[i])
 }
 
 // wait sets ready when the socket has something to read.

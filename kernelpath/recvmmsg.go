@@ -18,7 +18,8 @@ type Recvmmsg struct {
 	slots    [][]byte
 	messages []unix.Mmsghdr
 	vectors  []unix.Iovec
-	control  [][]byte // with GRO, one control buffer per message
+	control  [][]byte   // with GRO, one control buffer per message
+	from     []peerName // of RecvmmsgEcho: where each message came from; nil otherwise
 	poll     [2]unix.PollFd
 	timeout  unix.Timespec
 
@@ -92,6 +93,9 @@ func (r *Recvmmsg) prepare() {
 		r.messages[i].Hdr.SetIovlen(1)
 		if r.o.GRO {
 			r.messages[i].Hdr.Control = &r.control[i][0]
+		}
+		if r.from != nil {
+			r.messages[i].Hdr.Name = r.from[i].pointer()
 		}
 	}
 	r.poll[0] = unix.PollFd{Fd: int32(r.s.fd), Events: unix.POLLIN}

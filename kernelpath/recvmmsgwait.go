@@ -51,6 +51,11 @@ func (r *Recvmmsg) vector(n int) []unix.Mmsghdr {
 			v[i].Hdr.SetControllen(len(r.control[i]))
 		}
 	}
+	if r.from != nil {
+		for i := range v {
+			v[i].Hdr.Namelen = peerNameLen
+		}
+	}
 	return v
 }
 

@@ -40,6 +40,8 @@ struct generator_state {
 	u64 again;           /* 1: the next frame repeats number - 1 */
 	u64 due_ns, due_frac;/* next intended time, fraction in 2^-32 ns */
 	u64 tat;             /* theoretical arrival time of the catch-up limit, 2^-12 ns after start_ns */
+	u64 asked_ns;        /* ping-pong: when the request that is out was sent */
+	u64 abandoned;       /* ping-pong: requests that were waited for in vain */
 };
 
 struct {
@@ -49,6 +51,19 @@ struct {
 	__type(key, u32);
 	__type(value, struct generator_state);
 } state SEC(".maps");
+
+/* 1 + the highest number answered, by stream: echometer.bpf.c writes it. */
+struct answer {
+	u64 next;
+	u64 pad[7];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, u32);
+	__type(value, struct answer);
+} answers SEC(".maps");
 
 volatile const struct size sizes[SIZES] = {};
 volatile const u64 header[HEADER_WORDS] = {}; /* Ethernet to UDP, variable fields zero */
@@ -66,6 +81,8 @@ volatile const u64 catchup = 0;       /* shortest mean interval when late, 2^-12
 volatile const u64 burst = 96;        /* frames at once before catchup limits */
 volatile const u64 lag_ns = 0;        /* how late the schedule may run before it is shifted */
 volatile const u32 patience = 0;      /* how often one call looks at the clock again while nothing is due */
+volatile const u32 pingpong = 0;      /* 1: one request at a time, the next when the reply is in */
+volatile const u64 give_up_ns = 0;    /* ping-pong: how long a reply is waited for */
 
 /* Faults, each on every n-th number (swap: every n-th pair); 0 = never, and then the verifier removes the code. */
 volatile const u32 fault_checksum = 0;
@@ -89,9 +106,37 @@ static __always_inline u64 wait_for_slot(struct generator_state *s, u64 now)
 	return now;
 }
 
+/* Ping-pong: the next request goes when the one before is answered, or was waited for long enough, and not sooner after it
+ * than the interval. Its time is that of sending. */
+static __always_inline int turn(struct generator_state *s, u64 now, u64 *due)
+{
+	if (s->start_ns) {
+		if (s->due_ns > now)
+			return 0;
+		u32 key = stream;
+		struct answer *a = bpf_map_lookup_elem(&answers, &key);
+		if (!a)
+			return 0;
+		if (READ_ONCE(a->next) != s->number) {
+			if (now - s->asked_ns < give_up_ns)
+				return 0;
+			s->abandoned++;
+		}
+		now = bpf_ktime_get_ns(); /* not the time before the look at the answer */
+	} else {
+		s->start_ns = now;
+	}
+	s->asked_ns = now;
+	s->due_ns = now + interval_ns;
+	*due = now;
+	return 1;
+}
+
 /* Says whether the next frame may go now, and its intended time in *due. */
 static __always_inline int slot(struct generator_state *s, u64 now, u64 *due)
 {
+	if (pingpong)
+		return turn(s, now, due);
 	if (!s->start_ns) {
 		s->start_ns = now;
 		s->due_ns = now;

@@ -33,6 +33,7 @@ func planFlags() []planFlag {
 		{"queues", "LIST", "receive queues, with a reader each; 1,2 tries one after the other (default 1)"},
 		{"workers", "LIST", "the same as --queues"},
 		{"work", "TIME|loop:K", "application work per packet, as 800ns, 5us or loop:1000"},
+		{"mode", "MODE", "of udp-echo: open (requests on schedule) or pingpong (one at a time) (default open)"},
 		{"blocks", "N", "blocks of ABBA; fewer than 6 give no verdict (default 6)"},
 		{"warmup", "N", "trials of each arm that are run first and not counted (default 1)"},
 		{"aa", "", "add a twin of the first arm, as a control"},

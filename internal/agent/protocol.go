@@ -81,6 +81,7 @@ type Prepare struct {
 	SoftCPUs []int             `json:"soft_cpus,omitempty"`
 	Generate *Generator        `json:"generate,omitempty"`
 	Connect  *Connecting       `json:"connect,omitempty"`
+	Pinger   *Pinger           `json:"pinger,omitempty"` // of Ping
 }
 
 // Generator is the load.
@@ -125,12 +126,14 @@ type Generated struct {
 	Seconds    float64    `json:"seconds"`    // first to last frame
 	StartNS    int64      `json:"start_ns"`   // CLOCK_MONOTONIC of the generating host
 	EndNS      int64      `json:"end_ns"`
-	ShiftedNS  uint64     `json:"shifted_ns"`  // time in which nothing was offered since the generator could not catch up
-	LateSlots  uint64     `json:"late_slots"`  // frames more than 1 ms late
-	MaxLateNS  uint64     `json:"max_late_ns"` // worst lateness of a frame
-	MaxGapNS   uint64     `json:"max_gap_ns"`  // longest time in which the generator did not run
-	Stopped    bool       `json:"stopped"`     // ended before its count
-	Runs       int        `json:"runs"`        // system calls; each after the first is a hole in the load
+	ShiftedNS  uint64     `json:"shifted_ns"`          // time in which nothing was offered since the generator could not catch up
+	LateSlots  uint64     `json:"late_slots"`          // frames more than 1 ms late
+	LateNS     uint64     `json:"late_ns"`             // sum over all frames of how late they were
+	MaxLateNS  uint64     `json:"max_late_ns"`         // worst lateness of a frame
+	MaxGapNS   uint64     `json:"max_gap_ns"`          // longest time in which the generator did not run
+	Stopped    bool       `json:"stopped"`             // ended before its count
+	Abandoned  uint64     `json:"abandoned,omitempty"` // ping-pong: replies waited for in vain
+	Runs       int        `json:"runs"`                // system calls; each after the first is a hole in the load
 	Sending    *Sending   `json:"sending,omitempty"`
 	Connected  *Connected `json:"connected,omitempty"`
 }
@@ -170,6 +173,7 @@ type Received struct {
 	Counters   map[string]uint64 `json:"counters"`            // the engine's own: syscalls, wakeups, kicks
 	ByDevice   bool              `json:"by_device,omitempty"` // nothing is read: the device's counter is the count
 	CPU        *CPU              `json:"cpu,omitempty"`
+	Latency    *Latency          `json:"latency,omitempty"` // of Ping
 	Connected  *Connected        `json:"connected,omitempty"`
 }
 

@@ -25,6 +25,12 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 		return part(newServe(p))
 	case agent.Dial:
 		return part(newDial(p))
+	case agent.Echo:
+		return part(newEcho(p))
+	case agent.Ping:
+		return part(newPing(p))
+	case agent.Reflect:
+		return part(newReflect(p))
 	}
 	return nil, agent.Prepared{}, fmt.Errorf("prepare: no role %q", p.Role)
 }

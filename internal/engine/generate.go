@@ -27,7 +27,13 @@ type generatePart struct {
 	link   *bpf.Link
 }
 
-func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err error) {
+func newGenerate(p agent.Prepare) (*generatePart, agent.Prepared, error) {
+	return newGenerators(p, true, func(*bpf.GeneratorOptions) {})
+}
+
+// newGenerators makes one generator per CPU. alone says that the sending port has no XDP program of its own yet; tune changes
+// what the load does not say.
+func newGenerators(p agent.Prepare, alone bool, tune func(*bpf.GeneratorOptions)) (_ *generatePart, got agent.Prepared, err error) {
 	g := &generatePart{cpus: p.CPUs}
 	defer func() {
 		if err != nil {
@@ -41,8 +47,10 @@ func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err erro
 	if err != nil {
 		return nil, got, fmt.Errorf("generate: find device %s: %w", p.Device, err)
 	}
-	if err := g.readyToSend(ifi); err != nil {
-		return nil, got, err
+	if alone {
+		if err := g.readyToSend(ifi); err != nil {
+			return nil, got, err
+		}
 	}
 	l := p.Generate
 	if l.Count == 0 && l.Seconds <= 0 {
@@ -56,10 +64,12 @@ func newGenerate(p agent.Prepare) (_ *generatePart, got agent.Prepared, err erro
 		if i < l.Count%n {
 			count++
 		}
-		gen, err := bpf.NewGenerator(bpf.GeneratorOptions{IfIndex: ifi.Index, Stream: uint8(i), RunID: p.Run,
+		o := bpf.GeneratorOptions{IfIndex: ifi.Index, Stream: uint8(i), RunID: p.Run,
 			SrcMAC: p.Flow.SrcMAC, DstMAC: p.Flow.DstMAC, Src: p.Flow.Src, Dst: p.Flow.Dst, SrcPort: p.Flow.SrcPort, DstPort: p.Flow.DstPort,
 			Flows: p.Flow.Flows, Sizes: l.Sizes, Rate: l.Rate / float64(n), Count: count, Batch: batch, Patience: patience, CatchUp: l.CatchUp, Burst: l.Burst,
-			Faults: bpf.Faults{BadUDPChecksum: l.Faults.BadChecksum, Duplicate: l.Faults.Duplicate, Swap: l.Faults.Swap, WrongRun: l.Faults.WrongRun}})
+			Faults: bpf.Faults{BadUDPChecksum: l.Faults.BadChecksum, Duplicate: l.Faults.Duplicate, Swap: l.Faults.Swap, WrongRun: l.Faults.WrongRun}}
+		tune(&o)
+		gen, err := bpf.NewGenerator(o)
 		if err != nil {
 			return nil, got, err
 		}
@@ -179,6 +189,8 @@ func (g *generatePart) Run() (agent.Generated, error) {
 		t.EndNS = max(t.EndNS, int64(r.End))
 		t.ShiftedNS += uint64(r.Shifted)
 		t.LateSlots += r.LateSlots
+		t.LateNS += uint64(r.LateTotal)
+		t.Abandoned += r.Abandoned
 		t.MaxLateNS = max(t.MaxLateNS, uint64(r.LateMax))
 		t.MaxGapNS = max(t.MaxGapNS, uint64(r.GapMax))
 		t.PerStream = append(t.PerStream, r.Sent-r.Duplicates)

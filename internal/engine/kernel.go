@@ -19,14 +19,17 @@ type kernelReceiver interface {
 }
 
 // openKernel opens a kernel arm for udp-rx.
-func openKernel(p agent.Prepare) (_ *set, err error) {
+func openKernel(p agent.Prepare) (*set, error) { return openKernelWith(p, kernelReceivers) }
+
+// openKernelWith opens a kernel arm whose receivers are made by open.
+func openKernelWith(p agent.Prepare, open func(agent.Prepare) ([]kernelReceiver, error)) (_ *set, err error) {
 	s := &set{own: func() map[string]uint64 { return nil }}
 	defer func() {
 		if err != nil {
 			_ = s.close()
 		}
 	}()
-	rs, err := kernelReceivers(p)
+	rs, err := open(p)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%s: %w", p.Engine, p.Variant, err)
 	}
@@ -78,10 +81,15 @@ func openKernel(p agent.Prepare) (_ *set, err error) {
 	return s, nil
 }
 
+// kernelSocket is the UDP socket that p asks for.
+func kernelSocket(p agent.Prepare) kernelpath.Socket {
+	return kernelpath.Socket{Local: netip.AddrPortFrom(p.Flow.Dst, p.Flow.DstPort), Batch: number(p.Options["batch"]), Rcvbuf: number(p.Options["rcvbuf"]),
+		Buffer: max(2048, p.MaxSize)}
+}
+
 func kernelReceivers(p agent.Prepare) ([]kernelReceiver, error) {
-	local := netip.AddrPortFrom(p.Flow.Dst, p.Flow.DstPort)
-	batch, rcvbuf := number(p.Options["batch"]), number(p.Options["rcvbuf"])
-	socket := kernelpath.Socket{Local: local, Batch: batch, Rcvbuf: rcvbuf, Buffer: max(2048, p.MaxSize)}
+	socket := kernelSocket(p)
+	local, batch := socket.Local, socket.Batch
 	wait, err := kernelWait(p.Options["wait"])
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ import (
 type receivePart struct {
 	p      agent.Prepare
 	set    *set
-	loops  []*workload.Receive
+	loops  []loop
 	reader *measure.Reader
 	rate   measure.TickRate
 	cpu    *cpuAccount
@@ -42,6 +42,14 @@ type receivePart struct {
 	done    bool
 }
 
+// loop is a worker's loop in workload.
+type loop interface {
+	Run() error
+	Stop()
+	Live() uint64
+	Result() workload.ReceiveResult
+}
+
 // open makes the set of the arm that p names.
 func open(p agent.Prepare) (*set, error) {
 	switch {
@@ -55,7 +63,15 @@ func open(p agent.Prepare) (*set, error) {
 	return nil, fmt.Errorf("no engine %q", p.Engine)
 }
 
-func newReceive(p agent.Prepare) (_ *receivePart, got agent.Prepared, err error) {
+func newReceive(p agent.Prepare) (*receivePart, agent.Prepared, error) {
+	return newReaders(p, open, func(w worker, o workload.ReceiveOptions) (loop, error) {
+		o.Receiver = w
+		return workload.NewReceive(o)
+	})
+}
+
+// newReaders opens an arm and makes a loop for each of its workers.
+func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf func(worker, workload.ReceiveOptions) (loop, error)) (_ *receivePart, got agent.Prepared, err error) {
 	r := &receivePart{p: p, begin: make(chan struct{}), continued: make(chan os.Signal, 64)}
 	defer func() {
 		if err != nil {
@@ -76,12 +92,12 @@ func newReceive(p agent.Prepare) (_ *receivePart, got agent.Prepared, err error)
 		return nil, got, err
 	}
 	for _, w := range r.set.workers {
-		o := workload.ReceiveOptions{Receiver: w, Frames: r.set.frames, Run: p.Run, Streams: p.Streams, Batch: r.set.batch, Content: p.Content, Every: p.Every,
+		o := workload.ReceiveOptions{Frames: r.set.frames, Run: p.Run, Streams: p.Streams, Batch: r.set.batch, Content: p.Content, Every: p.Every,
 			Spins: r.set.spins, Ticks: r.rate, Verifier: packet.Verifier{DstPort: p.Flow.DstPort, Checksum: p.Options["csum"] != "off"}}
 		if d := measure.NewWork(work, r.rate); !d.None() {
 			o.Work = d
 		}
-		l, err := workload.NewReceive(o)
+		l, err := loopOf(w, o)
 		if err != nil {
 			return nil, got, err
 		}

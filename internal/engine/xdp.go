@@ -24,7 +24,14 @@ const (
 const pollWait = 10 * time.Millisecond
 
 // openXDP opens an AF_XDP arm for udp-rx: a socket on every receive queue, and the redirect program on the device.
-func openXDP(p agent.Prepare) (_ *set, err error) {
+func openXDP(p agent.Prepare) (*set, error) {
+	return openXDPWith(p, xsk.None, func(s *xsk.Socket, batch int, poll bool) worker {
+		return &xskWorker{s: s, descs: make([]xsk.Desc, batch), poll: poll}
+	})
+}
+
+// openXDPWith opens an AF_XDP arm with a transmit ring of txRing descriptors, or none, and workers made by workerOf.
+func openXDPWith(p agent.Prepare, txRing int, workerOf func(s *xsk.Socket, batch int, poll bool) worker) (_ *set, err error) {
 	s := &set{frames: true, batch: xdpBatch}
 	defer func() {
 		if err != nil {
@@ -38,6 +45,7 @@ func openXDP(p agent.Prepare) (_ *set, err error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.TxRing = txRing
 	s.spins = opts.Wait != xsk.Poll
 
 	redirect, link, err := attachRedirect(p)
@@ -62,7 +70,7 @@ func openXDP(p agent.Prepare) (_ *set, err error) {
 		if err := redirect.SetSocket(q, k.FD()); err != nil {
 			return nil, err
 		}
-		s.workers = append(s.workers, &xskWorker{s: k, descs: make([]xsk.Desc, s.batch), poll: opts.Wait == xsk.Poll})
+		s.workers = append(s.workers, workerOf(k, s.batch, opts.Wait == xsk.Poll))
 	}
 	s.counters = func() (map[string]uint64, error) { return xdpCounters(redirect, socks) }
 	s.own = func() map[string]uint64 { return xskOwn(socks) }
@@ -186,6 +194,16 @@ func xskOwn(q *xsk.Queues) map[string]uint64 {
 		c["xsk.wakeups"] += n.Wakeups
 		c["xsk.timeouts"] += n.Timeouts
 		c["xsk.eintr"] += n.EINTR
+		if t := s.TxCounters(); t.Submitted > 0 {
+			c["xsk.tx_submitted"] += t.Submitted
+			c["xsk.tx_completed"] += t.Completed
+			c["xsk.tx_kicks"] += t.Kicks
+			c["xsk.tx_short"] += t.Short
+			c["xsk.tx_eagain"] += t.EAGAIN
+			c["xsk.tx_ebusy"] += t.EBUSY
+			c["xsk.tx_enobufs"] += t.ENOBUFS
+			c["xsk.tx_unsent"] += uint64(s.Pending())
+		}
 	}
 	return c
 }

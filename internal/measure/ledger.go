@@ -32,6 +32,7 @@ const (
 	SendXSK                       // AF_XDP TX
 	SendPacket                    // AF_PACKET
 	SendUDP                       // UDP sockets
+	SendXDPTX                     // an XDP program that sends frames back from the driver
 )
 
 // Input is all that is known about one trial, in packets. Counters are Delta.Counters of the device and namespace,

@@ -85,6 +85,13 @@ func TestLedgerRows(t *testing.T) {
 		{"tx.neighbour", set(ArmUDP, func(in *Input) { in.Sender, in.From = SendUDP, one("stat.arp_cache.unresolved_discards") }), []compare.LedgerRow{row("tx.neighbour", 100, exact)}},
 		{"tx.qdisc", set(ArmUDP, func(in *Input) { in.Sender, in.From = SendUDP, one("qdisc.drops") }), []compare.LedgerRow{row("tx.qdisc", 100, exact)}},
 		{"xsk.tx_invalid_descs", kernelSender(SendXSK, one("xsk.tx_invalid_descs")), []compare.LedgerRow{row("xsk.tx_invalid_descs", 100, exact)}},
+		{"send.failed", kernelSender(SendUDP, one("send.failed")), []compare.LedgerRow{row("send.failed", 100, exact)}},
+		{"xsk.tx_unsent", kernelSender(SendXSK, one("xsk.tx_unsent")), []compare.LedgerRow{row("xsk.tx_unsent", 100, exact)}},
+		{"tx.xdp_tx_full: both ends count it as dropped too", set(ArmSink, func(in *Input) {
+			in.Sender = SendXDPTX
+			in.From = counters(vethSUT(900, 0, 0), map[string]uint64{"link.tx_dropped": 100, "ethtool.rx_queue_0_xdp_tx_errors": 100})
+			in.To = counters(vethPeer(0, 0), map[string]uint64{"link.rx_dropped": 100})
+		}), []compare.LedgerRow{row("tx.xdp_tx_full", 100, exact)}},
 		{"tx.device_drop: an skb sender on veth", kernelSender(SendXSK, one("link.tx_dropped")), []compare.LedgerRow{row("tx.device_drop", 100, exact)}},
 		{"veth.ring_full: four counters, one loss", set(ArmUDP, func(in *Input) {
 			in.From = vethPeer(900, 100)

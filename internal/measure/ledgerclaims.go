@@ -47,6 +47,12 @@ func claimIPDiscard(in *Input) claim {
 	return c
 }
 
+// claimXDPTXErrors: veth counts frames of XDP_TX that did not fit the other end's ring (veth.c, veth_xdp_flush_bq).
+func claimXDPTXErrors(in *Input) claim {
+	n, known := perQueue(in.From, "rx", "xdp_tx_errors")
+	return claim{packets: n, known: known, witness: in.FromName + " ethtool rx_queue_N_xdp_tx_errors"}
+}
+
 // claimDeviceDrop: veth's tx_dropped is the sum of skbs that did not fit the ring, of xmit_errors of live frames and of
 // failed XDP_TX (veth_get_stats64). The latter two have other rows or are not ours.
 func claimDeviceDrop(in *Input) claim {
@@ -59,10 +65,12 @@ func claimDeviceDrop(in *Input) claim {
 }
 
 // claimRxDropped: on veth rx_dropped already holds the sender's xmit_errors and the receiver's rx_queue_N_drops; a
-// driver may count failed redirects in it too.
+// driver may count failed redirects in it too. And it holds what the sender's XDP_TX could not send (veth_get_stats64).
 func claimRxDropped(in *Input) claim {
 	n, known := in.To["link.rx_dropped"]
 	held, _ := perQueue(in.From, "tx", "xdp_xmit_errors")
+	back, _ := perQueue(in.From, "rx", "xdp_tx_errors")
+	held = addCapped(held, back)
 	drops, counted := perQueue(in.To, "rx", "drops")
 	if !counted {
 		drops = xskLosses(in)

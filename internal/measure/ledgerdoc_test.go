@@ -57,6 +57,9 @@ loss, a cross-check in the record fails and says by how much.
 too, or merged packets, or was cut. A witness that counts other traffic is still graded exact when the whole account
 closes to the packet, for then nothing else was counted.
 
+**Echo tests** have the rows twice: as they are on the way of the requests, and with ` + "`reply.`" + ` before the id on the way of the
+answers, where sender and receiver have changed places. A request whose answer was lost is lost.
+
 **Counters that are not added**, because they show a packet that another row already has:
 
 | counter | is already in |

@@ -43,7 +43,7 @@ const (
 	armsStack = armsUDP | ArmPacket // packets climb into the stack and must do so to arrive
 	armsAll   = armsStack | ArmNoSocket | ArmXDP | ArmSink
 	sendSKB   = SendXSK | SendPacket | SendUDP // one sk_buff per frame
-	sendAll   = sendSKB | SendLive
+	sendAll   = sendSKB | SendLive | SendXDPTX
 )
 
 // Grades in general.
@@ -60,6 +60,9 @@ func ledgerRows() []rowSpec {
 			"sender: sent - (ethtool tx_queue_N_xdp_xmit + tx_queue_N_xdp_xmit_errors)", gradeExact,
 			"frame too long for live frames (3,408 B), or the receiving end has no NAPI (GRO off and no XDP)"},
 			armsAll, SendLive, claimNotSent},
+		{Row{"send.failed", "the responder had read the request, and its answer could not be sent", "sender: answers that found no room or were refused", gradeExact,
+			"the send buffer or TX ring stayed full, or a netfilter rule refused it"},
+			armsAll, sendSKB, from(own, "send.failed")},
 		{Row{"tx.ip_discard", "the sender's IP layer threw it away", "sender: Ip OutDiscards without what the device and its qdisc dropped", gradeShared,
 			"no memory or no usable route at the sender"},
 			armsAll, SendUDP, claimIPDiscard},
@@ -72,6 +75,12 @@ func ledgerRows() []rowSpec {
 		{Row{"xsk.tx_invalid_descs", "the kernel refused the sender's descriptor", "sender: XDP_STATISTICS tx_invalid_descs", gradeExact,
 			"length 0, longer than a chunk, or outside the UMEM: a fault of the sender"},
 			armsAll, SendXSK, from(own, "xsk.tx_invalid_descs")},
+		{Row{"xsk.tx_unsent", "it lay in the AF_XDP TX ring when the sender stopped", "sender: descriptors left in the TX ring", gradeExact,
+			"the kernel did not take it: the device was stopped or stuck"},
+			armsAll, SendXSK, from(own, "xsk.tx_unsent")},
+		{Row{"tx.xdp_tx_full", "the program sent it back, and the device had no room", "sender: ethtool rx_queue_N_xdp_tx_errors", gradeExact,
+			"on veth: the ring of 256 entries at the other end was full"},
+			armsAll, SendXDPTX, claimXDPTXErrors},
 		{Row{"tx.device_drop", "the sending device dropped it",
 			"sender: rtnl tx_dropped without tx_queue_N_xdp_xmit_errors and rx_queue_N_xdp_tx_errors", gradeShared,
 			"on veth: the receiver's 256-entry ring was full, so the receiver fell behind; also link down or frame too long"},

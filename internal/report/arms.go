@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"twopath/compare"
@@ -114,6 +115,7 @@ func (v *view) metrics() []metric {
 		})
 	}
 
+	echo := v.echoes()
 	all := []metric{
 		{"connections", "per s", of(completed, pps), "opened, used and closed", some(completed)},
 		{"requests", "per s", of(requests, pps), "", some(requests)},
@@ -131,8 +133,8 @@ func (v *view) metrics() []metric {
 		{"no loss up to", "pps", of(lower, pps), "RFC 9971 relevant lower bound", some(lower)},
 		{"loss from", "pps", of(upper, pps), "RFC 9971 relevant upper bound", some(upper)},
 		{"conditional", "pps", of(conditional, pps), "RFC 9971 conditional throughput", some(conditional)},
-		{"latency p50", "ns", of(p50, nanoseconds), v.latencyBase(), some(p50)},
-		{"latency p99", "ns", of(p99, nanoseconds), "", some(p99)},
+		{"latency p50", "ns", of(p50, nanoseconds), v.latencyBase(), some(p50) && !echo},
+		{"latency p99", "ns", of(p99, nanoseconds), "", some(p99) && !echo},
 		{"CPU/packet", "ns", of(cpu, nanoseconds), v.spinNote(), packets || some(cpu)},
 		{"cores per Mpps", "", of(cores, significant), v.coresNote(), packets || some(cores)},
 		{"TSC/packet", "cycles", of(tsc, pps), v.threads(), some(tsc)},
@@ -149,6 +151,15 @@ func (v *view) metrics() []metric {
 		{"sent late", "more than 1 ms after their time", func(a *compare.Arm) uint64 { return a.Late }},
 	} {
 		all = append(all, metric{c.name, "packets", count(c.get), c.note, nonzero(c.get)})
+	}
+	if echo {
+		at := slices.IndexFunc(all, func(m metric) bool { return m.name == "CPU/packet" })
+		all = slices.Insert(all, at, v.latencyMetrics()...)
+		if len(v.arms) > 2 { // what is left out is in the record
+			all = slices.DeleteFunc(all, func(m metric) bool {
+				return slices.Contains([]string{"on the wire", "cores per Mpps", "TSC/packet"}, m.name)
+			})
+		}
 	}
 	shown := all[:0]
 	for _, m := range all {

@@ -149,10 +149,28 @@ func trialColumns() []column[compare.Trial] {
 			}
 			return &t.Errors.Total
 		}),
+		text("latency_count", func(t *trial) string {
+			if t.LatencyNs == nil {
+				return ""
+			}
+			return strconv.FormatUint(t.LatencyNs.Count, 10)
+		}),
+		latency("latency_min_ns", func(l *compare.Latency) *float64 { return l.Min }),
 		latency("latency_p50_ns", func(l *compare.Latency) *float64 { return l.P50 }),
+		latency("latency_p90_ns", func(l *compare.Latency) *float64 { return l.P90 }),
 		latency("latency_p99_ns", func(l *compare.Latency) *float64 { return l.P99 }),
 		latency("latency_p999_ns", func(l *compare.Latency) *float64 { return l.P999 }),
+		latency("latency_p9999_ns", func(l *compare.Latency) *float64 { return l.P9999 }),
 		latency("latency_max_ns", func(l *compare.Latency) *float64 { return l.Max }),
+		latency("latency_mean_ns", func(l *compare.Latency) *float64 { return l.Mean }),
+		latency("latency_jitter_ns", func(l *compare.Latency) *float64 { return l.Jitter }),
+		text("latency_base", func(t *trial) string {
+			if t.LatencyNs == nil {
+				return ""
+			}
+			return t.LatencyNs.Base
+		}),
+		text("late_mean_ns", func(t *trial) string { return csvNumber(t.LateMeanNs) }),
 	}
 }
 
@@ -181,6 +199,14 @@ func armColumns() []column[compare.Arm] {
 		count("corrupt", func(a *arm) uint64 { return a.Corrupt }),
 		count("foreign", func(a *arm) uint64 { return a.Foreign }),
 		text("wire_bps", func(a *arm) string { return csvNumber(a.WireBPS) }),
+	}
+	for _, q := range quantiles() {
+		out = append(out, text("all_trials_latency_"+strings.ReplaceAll(q.name, ".", "")+"_ns", func(a *arm) string {
+			if a.LatencyNs == nil {
+				return ""
+			}
+			return csvNumber(q.of(a.LatencyNs))
+		}))
 	}
 	for _, m := range compare.Metrics() {
 		out = append(out, text(m.Name, func(a *arm) string { return csvNumber(m.OfArm(a)) }))

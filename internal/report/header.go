@@ -14,6 +14,9 @@ import (
 // titleText says what was sent, how fast, and where.
 func titleParts(doc *compare.Document) []string {
 	rate, place := rateWords(&doc.Traffic), placementText(&doc.Rig)
+	if pingPong(doc) {
+		rate = pingPongWords(&doc.Traffic)
+	}
 	if doc.Sends() {
 		rate, place = strings.Replace(rate, "the sender can", "the SUT can", 1), sendingText(doc)
 	}
@@ -56,6 +59,14 @@ func rateWords(t *compare.Traffic) string {
 		s += " = " + shortBits(*t.WireBPS) + " on the wire"
 	}
 	return s
+}
+
+// pingPongWords says how requests follow each other where each waits for the answer before.
+func pingPongWords(t *compare.Traffic) string {
+	if t.PPS == nil {
+		return "ping-pong: one request at a time"
+	}
+	return "ping-pong: one request at a time, at most " + pps(*t.PPS) + " a second"
 }
 
 func flowsText(t *compare.Traffic) string {

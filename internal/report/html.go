@@ -321,14 +321,28 @@ func comparisonsTable(doc *compare.Document) htmlTable {
 	return t
 }
 
+// latencyTable has all trials of an arm together first, then each, and the limit.
 func latencyTable(v *view) htmlTable {
-	t := htmlTable{Head: []string{"arm", "block", "samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max"}, Words: 1}
+	t := htmlTable{Head: []string{"arm", "trials", "answers", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "jitter"}, Words: 2}
+	add := func(name, which string, l *compare.Latency) {
+		if l == nil {
+			return
+		}
+		row := []string{name, which, uthousands(l.Count), opt(l.Min, nanoseconds)}
+		for _, q := range quantiles() {
+			row = append(row, opt(q.of(l), nanoseconds))
+		}
+		t.Rows = append(t.Rows, append(row, opt(l.Jitter, nanoseconds)))
+	}
+	for i, a := range v.arms {
+		add(letter(i), "all", a.LatencyNs)
+	}
+	if l := v.doc.Limit; l != nil {
+		add(limitText(l.Name), "all", l.LatencyNs)
+	}
 	for i, a := range v.arms {
 		for _, r := range v.trialsOf(a) {
-			if l := r.LatencyNs; l != nil {
-				t.Rows = append(t.Rows, []string{letter(i), thousands(int64(r.Block)), uthousands(l.Count), opt(l.Min, nanoseconds), opt(l.P50, nanoseconds), opt(l.P90, nanoseconds),
-					opt(l.P99, nanoseconds), opt(l.P999, nanoseconds), opt(l.P9999, nanoseconds), opt(l.Max, nanoseconds)})
-			}
+			add(letter(i), "block "+thousands(int64(r.Block)), r.LatencyNs)
 		}
 	}
 	return t

@@ -32,6 +32,9 @@ func places() map[string]place {
 		"tx.qdisc":             {"sender: qdisc", "its limit is smaller than the burst"},
 		"tx.device_drop":       {"sender: device", "the receiver's ring was full, or the link down"},
 		"xsk.tx_invalid_descs": {"sender: bad descriptor", "a fault of the sender"},
+		"send.failed":          {"answer not sent", "no room in buffer or ring, or refused"},
+		"xsk.tx_unsent":        {"AF_XDP TX ring, unsent", "the device did not take it"},
+		"tx.xdp_tx_full":       {"XDP_TX: no room", "the ring at the other end was full"},
 		"veth.ring_full":       {"device ring full", "the stack fell behind"},
 		"nic.rx_missed":        {"NIC ring full", "the stack fell behind"},
 		"nic.rx_error":         {"damaged on the wire", "cable, transceiver, length"},
@@ -75,7 +78,7 @@ func places() map[string]place {
 // all it says, the short form does.
 func noteText(row compare.LedgerRow, short string, hints map[string]string) string {
 	why := row.Note
-	if hint := hints[row.At]; short != "" && hint != "" {
+	if hint := hints[strings.TrimPrefix(row.At, compare.ReplyRow)]; short != "" && hint != "" {
 		if rest, ok := strings.CutPrefix(why, hint); ok {
 			why = short + rest
 		}
@@ -111,9 +114,13 @@ func (v *view) ledgerLines() []ledgerLine {
 		for _, row := range slices.Concat(a.Unsent, a.Ledger) {
 			l := byAt[row.At]
 			if l == nil {
-				p, ok := known[row.At]
+				id, answers := strings.CutPrefix(row.At, compare.ReplyRow)
+				p, ok := known[id]
 				if !ok {
-					p.label = row.At
+					p.label = id
+				}
+				if answers {
+					p.label = "answer: " + p.label
 				}
 				l = &ledgerLine{at: row.At, label: p.label, note: noteText(row, p.why, hint), packets: make([]*uint64, len(v.arms))}
 				byAt[row.At] = l

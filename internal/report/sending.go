@@ -28,8 +28,11 @@ func unsentRatio(a *compare.Arm) *float64 {
 
 // countedBy is who counts what arrived.
 func (v *view) countedBy() string {
-	if v.doc.Sends() {
+	switch {
+	case v.doc.Sends():
 		return "peer"
+	case v.echoes():
+		return "answered"
 	}
 	return "reader"
 }
@@ -37,6 +40,9 @@ func (v *view) countedBy() string {
 func (v *view) sentLabel() string {
 	if v.doc.Sends() {
 		return "sent"
+	}
+	if v.echoes() {
+		return "asked"
 	}
 	return "offered"
 }
@@ -52,6 +58,9 @@ func (v *view) sentNote() string {
 func (v *view) threads() string {
 	if v.doc.Sends() {
 		return "sending threads"
+	}
+	if v.echoes() {
+		return "answering threads"
 	}
 	return "reading threads"
 }

@@ -177,15 +177,38 @@ func sweepColumns(docs []compare.Document) []sweepColumn {
 	add("lost", func(_ *doc, _ *view, a *arm) string { return uthousands(a.Lost) })
 	add("", func(_ *doc, _ *view, a *arm) string { return opt(a.LossRatio, percent) })
 	if slices.ContainsFunc(docs, func(d doc) bool { return d.Limit != nil && d.Limit.LossRatioAtLoad != nil }) {
-		add("XDP_DROP", func(d *doc, _ *view, _ *arm) string {
+		add(limitText(limitName(docs)), func(d *doc, _ *view, _ *arm) string {
 			if d.Limit == nil {
 				return missing
 			}
 			return opt(d.Limit.LossRatioAtLoad, percent)
 		})
 	}
+	if slices.ContainsFunc(docs, func(d doc) bool { return newView(&d).echoes() }) {
+		for _, q := range quantiles() {
+			if q.name == "p90" || q.name == "p99.99" {
+				continue
+			}
+			add(q.name+" us", func(_ *doc, _ *view, a *arm) string {
+				if a.LatencyNs == nil {
+					return missing
+				}
+				return opt(q.of(a.LatencyNs), micros)
+			})
+		}
+	}
 	add("CPU ns", func(_ *doc, _ *view, a *arm) string { return opt(cpuPerPacket(a.CPU), nanoseconds) })
 	return out
+}
+
+// limitName is what stands for the ceiling in a sweep's cells.
+func limitName(docs []compare.Document) string {
+	for i := range docs {
+		if l := docs[i].Limit; l != nil {
+			return l.Name
+		}
+	}
+	return ""
 }
 
 // sweepGrid is one arm over all cells.
@@ -247,9 +270,13 @@ func lostWhere(a *compare.Arm) string {
 		if r.Packets == 0 {
 			continue
 		}
-		label := known[r.At].label
+		id, answers := strings.CutPrefix(r.At, compare.ReplyRow)
+		label := known[id].label
 		if label == "" {
-			label = r.At
+			label = id
+		}
+		if answers {
+			label = "answer: " + label
 		}
 		parts = append(parts, label+" "+uthousands(r.Packets))
 	}

@@ -218,6 +218,12 @@ func (v *view) explanations(c *compare.Comparison) []string {
 		out = append(out, fmt.Sprintf("%sCPU work per packet is compared: %s %s ns, %s %s ns, without empty polls",
 			v.whyCost(c), v.call(c.A), nanoseconds(*c.AValue), v.call(c.B), nanoseconds(*c.BValue)))
 	}
+	if kindOf(c.Metric) == timeCost && c.AValue != nil && c.BValue != nil {
+		out = append(out, fmt.Sprintf("%s of a trial: %s %s us, %s %s us", metricText(c.Metric), v.call(c.A), micros(*c.AValue), v.call(c.B), micros(*c.BValue)))
+	}
+	if tail := v.tailText(c); tail != "" {
+		out = append(out, tail)
+	}
 	if c.Because != "" && c.Word != compare.NotComparable && c.Ratio != nil {
 		out = append(out, v.reletter(c, c.Because))
 	}
@@ -299,6 +305,8 @@ func limitText(name string) string {
 	switch name {
 	case compare.LimitDrop:
 		return "XDP_DROP"
+	case compare.LimitReflect:
+		return "XDP_TX"
 	case compare.LimitLive:
 		return "XDP live frames"
 	}

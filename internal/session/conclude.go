@@ -47,6 +47,7 @@ func (s *cell) conclude() error {
 	d.Arms = out
 	if d.Limit != nil {
 		d.Limit.LossRatioAtLoad = limitLoss(d.Trials)
+		d.Limit.LatencyNs = limitLatency(d.Trials)
 	}
 	compare.Conclude(d)
 	return nil

@@ -143,6 +143,8 @@ func (s *cell) candidates(a compare.ArmSpec, set trial.Setting) []trial.Setting 
 	case waits[0] != "":
 	case a.Engine == compare.XDP && a.Variant != "asavie":
 		waits = []string{"spin", "poll"}
+	case a.Engine == compare.Kernel && a.Variant == "recvmmsg" && s.echo():
+		waits = []string{"block", "busypoll", "spin"}
 	case a.Engine == compare.Kernel && a.Variant == "recvmmsg":
 		waits = []string{"block", "busypoll"}
 	}
@@ -309,6 +311,7 @@ func (c *scored) record(chosen bool) compare.Candidate {
 		r.Note = c.err.Error()
 		return r
 	}
+	r.LatencyP50Ns, r.LatencyP99Ns = compare.Num(c.latency(compare.MetricP50)), compare.Num(c.latency(compare.MetricP99))
 	r.ReceivedPPS, r.LossRatio = compare.Num(c.pps()), compare.Num(c.loss())
 	if !c.valid {
 		r.Note = c.trials[0].InvalidBecause
@@ -339,7 +342,8 @@ func (s *cell) pilot(ctx context.Context, a compare.ArmSpec, set trial.Setting) 
 const sameLoss = 0.003
 
 // better orders candidates: valid trials before invalid ones, then who received more. Where neither lost anything, who took
-// less CPU is better; where both lost about as little, the one listed first is, for pilots are too short to tell.
+// less CPU is better; where both lost about as little, the one listed first is, for pilots are too short to tell. In an echo
+// test who answered sooner is better, not who took less CPU.
 func (s *cell) better(x, y *scored) int {
 	switch {
 	case x.valid != y.valid:
@@ -354,6 +358,8 @@ func (s *cell) better(x, y *scored) int {
 	switch {
 	case lx < ly-sameLoss || lx > ly+sameLoss:
 		return cmp.Compare(ly, lx)
+	case s.echo():
+		return betterLatency(x, y)
 	case lx == 0 && ly == 0:
 		return cmp.Compare(y.work(), x.work())
 	}

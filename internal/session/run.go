@@ -138,7 +138,10 @@ func (s *cell) test() compare.TestInfo {
 func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.Spec {
 	p := s.o.Plan
 	role := agent.Receive
-	if s.test().Sends {
+	switch {
+	case s.echo():
+		role = agent.Echo
+	case s.test().Sends:
 		role = agent.Send
 	}
 	return trial.Spec{Test: p.Test, Role: role, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict,
@@ -148,11 +151,11 @@ func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.S
 // load is the cell's traffic, for share of a trial.
 func (s *cell) load(share float64) trial.Load {
 	p := s.o.Plan
-	l := trial.Load{Flow: s.o.Bench.Flow(p.IP == 6, p.Flows), Sizes: s.c.Size.Cycle(), PPS: s.pps}
+	l := trial.Load{Flow: s.o.Bench.Flow(p.IP == 6, p.Flows), Sizes: s.c.Size.Cycle(), PPS: s.pps, PingPong: s.pingPong()}
 	switch {
 	case p.Count > 0:
 		l.Count = max(uint64(float64(p.Count)*share), 1)
-	case s.pps > 0:
+	case s.pps > 0 && !l.PingPong:
 		l.Count = max(uint64(time.Duration(p.Duration).Seconds()*s.pps*share), 1)
 	default:
 		l.Seconds = time.Duration(p.Duration).Seconds() * share
@@ -171,10 +174,12 @@ func (s *cell) runID() uint32 {
 
 // ceiling measures what the rig can carry at all, where the test has something that stands for it.
 func (s *cell) ceiling(ctx context.Context) (err error) {
-	switch s.test().Limit {
-	case compare.LimitDrop:
+	switch {
+	case s.pingPong(): // sets its own rate, so that there is no flood; how long the limit's answers take is measured at load
+		s.doc.Limit = &compare.Limit{Name: s.limitName()}
+	case s.test().Limit == compare.LimitDrop, s.test().Limit == compare.LimitReflect:
 		return s.limit(ctx)
-	case compare.LimitLive:
+	case s.test().Limit == compare.LimitLive:
 		if err := s.liveLimit(ctx); err != nil {
 			return err
 		}
@@ -191,19 +196,19 @@ func (s *cell) ceiling(ctx context.Context) (err error) {
 	return err
 }
 
-// limit floods an XDP_DROP program: what it counts is the rig's limit, what was offered is the generator's headroom. A
-// generator that stood still meanwhile is asked again, as for any other trial.
+// limit floods what stands for the ceiling (XDP_DROP, or XDP_TX where answers are wanted): what it counts is the rig's limit,
+// what was offered is the generator's headroom. A generator that stood still meanwhile is asked again, as for any other trial.
 func (s *cell) limit(ctx context.Context) error {
 	var best compare.Trial
 	for attempt := 1; attempt <= compare.MaxAttempts; attempt++ {
-		s.o.report(Progress{Phase: PhaseLimit, Cell: s.c, What: "XDP_DROP at full flood"})
-		spec := trial.Spec{Role: agent.Drop, RunID: s.runID(), Load: s.load(1), Setting: s.limitSetting()}
+		s.o.report(Progress{Phase: PhaseLimit, Cell: s.c, What: limitWords(s.limitName()) + " at full flood"})
+		spec := s.limitSpec()
 		spec.Load.PPS, spec.Load.Count, spec.Load.Seconds = 0, 0, floodSeconds
 		t, err := s.o.Bench.Run(ctx, spec)
 		if err != nil {
 			return fmt.Errorf("measure the limit: %w", err)
 		}
-		t.Arm, t.Kind, t.Position, t.Attempt = xdpDrop, compare.Headroom, 1, attempt
+		t.Arm, t.Kind, t.Position, t.Attempt = s.limitName(), compare.Headroom, 1, attempt
 		s.doc.Trials = append(s.doc.Trials, t)
 		if attempt == 1 || t.ReceivedPPS() > best.ReceivedPPS() {
 			best = t
@@ -212,7 +217,7 @@ func (s *cell) limit(ctx context.Context) error {
 			break
 		}
 	}
-	s.doc.Limit = &compare.Limit{Name: xdpDrop, PPS: compare.Num(best.ReceivedPPS())}
+	s.doc.Limit = &compare.Limit{Name: s.limitName(), PPS: compare.Num(best.ReceivedPPS())}
 	offered := compare.Num(best.SentPPS())
 	s.doc.Rig.Generator.OfferedPPS = offered
 	return s.resolve(offered)
@@ -233,19 +238,20 @@ func (s *cell) resolve(offered *float64) (err error) {
 	return nil
 }
 
-// limitAtLoad runs XDP_DROP under the cell's own load: what it loses is the rig's doing, not an arm's.
+// limitAtLoad runs the limit under the cell's own load: what it loses, and the time that its answers take, is the rig's doing
+// and not an arm's.
 func (s *cell) limitAtLoad(ctx context.Context, block int) error {
-	if s.pps == 0 || s.doc.Limit == nil || s.test().Limit != compare.LimitDrop {
+	if s.pps == 0 && !s.pingPong() || s.doc.Limit == nil || s.test().Limit == compare.LimitLive {
 		return nil
 	}
 	for attempt := 1; attempt <= compare.MaxAttempts; attempt++ {
-		s.o.report(Progress{Phase: PhaseLimit, Cell: s.c, What: "XDP_DROP at the same load", Block: block, Blocks: s.o.Plan.Blocks})
-		spec := trial.Spec{Role: agent.Drop, RunID: s.runID(), Load: s.load(1), Setting: s.limitSetting()}
+		s.o.report(Progress{Phase: PhaseLimit, Cell: s.c, What: limitWords(s.limitName()) + " at the same load", Block: block, Blocks: s.o.Plan.Blocks})
+		spec := s.limitSpec()
 		t, err := s.o.Bench.Run(ctx, spec)
 		if err != nil {
 			return fmt.Errorf("measure the limit: %w", err)
 		}
-		t.Arm, t.Kind, t.Block, t.Attempt = xdpDrop, compare.LimitRun, block, attempt
+		t.Arm, t.Kind, t.Block, t.Attempt = s.limitName(), compare.LimitRun, block, attempt
 		if err := t.Check(); err != nil {
 			t.Invalidate("the counts do not add up: %v", err)
 		}
@@ -256,8 +262,5 @@ func (s *cell) limitAtLoad(ctx context.Context, block int) error {
 	}
 	return nil
 }
-
-// xdpDrop names the limit.
-const xdpDrop = "xdp_drop"
 
 var errNoSetting = errors.New("no setting of this arm could be run")

@@ -31,6 +31,8 @@ func courseOf(s Spec) (course, error) {
 		return sending{}, nil
 	case "http-cps", "http-rps":
 		return connecting{}, nil
+	case "udp-echo":
+		return echoing{}, nil
 	}
 	return nil, fmt.Errorf("no test %q", s.Test)
 }

@@ -181,7 +181,7 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 	if unique > numbers {
 		t.Invalidate("%d different frames received, but only %d sent: a stranger sends under this run's id", unique, numbers)
 	}
-	if g.Seconds > 0 && g.Sent > 1 {
+	if g.Seconds > 0 && g.Sent > 1 && !r.s.Load.PingPong {
 		if e := rateError(float64(g.Sent-1)/g.Seconds, r.s.Load.PPS); e != "" {
 			t.Invalidate("%s", e)
 		}
@@ -201,7 +201,7 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 	if share := r.disturbed(); share > maxStallShare {
 		t.Invalidate("other tasks took %.1f %% of the time of a reader's CPU", 100*share)
 	}
-	if rx.Stopped > 0 {
+	if rx.Stopped > 0 && !r.echo() {
 		t.Invalidate("the reader's process was stopped and continued (SIGSTOP, SIGCONT)")
 	}
 	if !r.drained.Complete {

@@ -25,6 +25,7 @@ type running struct {
 	sent        agent.Generated
 	drained     agent.Drained
 	received    agent.Received
+	answered    agent.Received // of an echo test: by the peer, of the replies
 	from, to    measure.Changes
 	interrupted bool
 }
@@ -66,7 +67,7 @@ func (r *running) drive(ctx context.Context, sender, counter *agent.Process) (ag
 // cost is the CPU time of the SUT, softirqs and NAPI included.
 func (r *running) cost(t *compare.Trial) error {
 	c := r.received.CPU
-	if c == nil || r.s.Role == agent.Drop {
+	if c == nil || r.s.Role == agent.Drop || r.s.Role == agent.Reflect {
 		return nil
 	}
 	rate := measure.TickRate{PerSecond: c.TicksPerSecond}

@@ -23,6 +23,8 @@ type Load struct {
 	// Seconds ends a load without a count.
 	Seconds float64
 	Faults  agent.Faults
+	// PingPong sends the next frame when the one before is answered: PPS is then the most.
+	PingPong bool
 }
 
 // takes is how many seconds the load takes; a counted flood is taken at a rate no faster than the slowest machine seen.
@@ -31,7 +33,10 @@ func (l Load) takes() float64 {
 		return l.Seconds
 	}
 	pps := l.PPS
-	if pps == 0 {
+	switch {
+	case l.PingPong:
+		pps = min(max(pps, 1), 5000) // a round of 200 us, whatever was asked
+	case pps == 0:
 		pps = 300_000
 	}
 	return float64(l.Count) / pps

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// The yardstick of echo tests, on the device that the requests leave from: takes the replies to the run's requests out
+// before anything else touches them, notes how long each took, follows their numbers, and drops them. In ping-pong it
+// also tells the generator that the next request may go.
+
+#include "flow.h"
+
+/* Latencies go into a log-linear histogram: below 2^SUB_BITS ns a bucket is 1 ns wide, above that every power of two is
+ * cut into 2^SUB_BITS buckets, so a bucket is never wider than 1/128 = 0.8 % of its values. The last one also takes what
+ * is above 2^(TOP+1) ns = 137 s. */
+#define SUB_BITS 7
+#define SUB (1 << SUB_BITS)
+#define TOP 36
+#define BUCKETS ((TOP - SUB_BITS + 2) * SUB)
+
+struct echo_stats {
+	u64 received;        /* replies of the run, whatever their state */
+	u64 bytes;           /* of these, without FCS */
+	u64 unique;          /* sound, and its number seen for the first time */
+	u64 duplicate;       /* sound, number seen before */
+	u64 reordered;       /* unique, but a higher number of its stream came earlier (RFC 4737) */
+	u64 outside_window;  /* sound, but 2^20 or more below the highest: neither unique nor duplicate can be told */
+	u64 contended;       /* sound, but given up on after racing with other CPUs */
+	u64 other_stream;    /* stream beyond those the meter was made for */
+	u64 corrupt_payload; /* pattern */
+	u64 wrong_length;    /* frame, IP and UDP lengths disagree */
+	u64 latency_count, latency_sum_ns, latency_min_ns, latency_max_ns; /* of unique replies */
+	u64 latency_over;    /* in the last bucket for want of a higher one */
+	u64 latency_negative;/* stamped in the future: another host's clock */
+	u64 ipdv_count, ipdv_sum_ns; /* |difference of latency| of numbers that follow each other (RFC 3393) */
+	u64 first_ns, last_ns; /* arrival, CLOCK_MONOTONIC */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct echo_stats);
+} stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, BUCKETS);
+	__type(key, u32);
+	__type(value, u64);
+} latencies SEC(".maps");
+
+struct stream_state {
+	u64 next;       /* 1 + highest number that came */
+	u64 last;       /* 1 + number that came last */
+	u64 latency_ns; /* of that */
+	u64 pad[5];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, u32);
+	__type(value, struct stream_state);
+} streams SEC(".maps");
+
+/* 1 + the highest number answered: what the generator waits for in ping-pong (generate.bpf.c reads it). */
+struct answer {
+	u64 next;
+	u64 pad[7]; /* a cache line of its own for each stream */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, u32);
+	__type(value, struct answer);
+} answers SEC(".maps");
+
+#define STREAM_WORDS 32768 /* of 32 numbers each: a window of 2^20 */
+
+/* The numbers seen. A word holds in its low half one bit for each of 32 numbers, and in its high half 1 + number >> 20,
+ * so that a word of an older lap is recognised and started afresh instead of having to be cleared. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STREAM_WORDS); /* set by the loader: times streams */
+	__type(key, u32);
+	__type(value, u64);
+} seen SEC(".maps");
+
+volatile const u32 nstreams = 1;
+
+enum verdict { FIRST, AGAIN, TOO_OLD, CONTENDED };
+
+static __always_inline enum verdict mark(u32 stream, u64 number)
+{
+	u32 key = stream * STREAM_WORDS + ((u32)(number >> 5) & (STREAM_WORDS - 1));
+	u64 *word = bpf_map_lookup_elem(&seen, &key);
+	if (!word)
+		return CONTENDED;
+	u64 lap = (number >> 20) + 1, bit = 1ull << (number & 31);
+	for (int i = 0; i < 8; i++) {
+		u64 old = READ_ONCE(*word), have = old >> 32, new;
+		if (have > lap)
+			return TOO_OLD;
+		if (have == lap && (old & bit))
+			return AGAIN;
+		new = have == lap ? old | bit : lap << 32 | bit;
+		if (__sync_val_compare_and_swap(word, old, new) == old)
+			return FIRST;
+	}
+	return CONTENDED;
+}
+
+/* The bucket of a latency; *over says that there is none high enough. */
+static __always_inline u32 bucket(u64 ns, u32 *over)
+{
+	*over = 0;
+	if (ns < SUB)
+		return ns;
+	if (ns >> (TOP + 1)) {
+		*over = 1;
+		return BUCKETS - 1;
+	}
+	u32 e = 0; /* floor(log2(ns)) */
+	u64 v = ns;
+	if (v >> 32) { e += 32; v >>= 32; }
+	if (v >> 16) { e += 16; v >>= 16; }
+	if (v >> 8) { e += 8; v >>= 8; }
+	if (v >> 4) { e += 4; v >>= 4; }
+	if (v >> 2) { e += 2; v >>= 2; }
+	if (v >> 1)
+		e++;
+	u32 shift = (e - SUB_BITS) & 31;
+	return shift * SUB + (u32)(ns >> shift);
+}
+
+/* Returns OURS if the frame goes back the way the run's requests came, or the reason why it does not. The match is that of
+ * the requests. */
+static __always_inline int classify_reply(void *d, void *end, u32 *udp)
+{
+	if (d + ETH_LEN > end)
+		return REASON_TOO_SHORT;
+	switch (ld16(d, 12)) {
+	case be16(ETHERTYPE_VLAN):
+	case be16(ETHERTYPE_QINQ):
+		return REASON_VLAN;
+	case be16(ETHERTYPE_ARP):
+		return REASON_ARP;
+	case be16(ETHERTYPE_IP4):
+		if (match.family != 4)
+			return REASON_FOREIGN_IP;
+		break;
+	case be16(ETHERTYPE_IP6):
+		if (match.family != 6)
+			return REASON_FOREIGN_IP;
+		break;
+	default:
+		return REASON_FOREIGN_L2;
+	}
+	u32 off;
+	if (match.family == 4) {
+		off = ETH_LEN + IP4_LEN;
+		if (d + ETH_LEN + IP4_LEN > end)
+			return REASON_TOO_SHORT;
+		u8 ver = ld8(d, 14);
+		if (ver >> 4 != 4 || ld32(d, 26) != match.dst[0] || ld32(d, 30) != match.src[0])
+			return REASON_FOREIGN_IP;
+		if (ver != 0x45)
+			return REASON_IP_OPTIONS;
+		if (ld16(d, 20) & be16(0x3fff)) /* more fragments, or an offset */
+			return REASON_FRAGMENT;
+		if (ld8(d, 23) != PROTO_UDP)
+			return REASON_FOREIGN_L4;
+	} else {
+		off = ETH_LEN + IP6_LEN;
+		if (d + ETH_LEN + IP6_LEN > end)
+			return REASON_TOO_SHORT;
+		if (ld8(d, 14) >> 4 != 6)
+			return REASON_FOREIGN_IP;
+		for (int i = 0; i < 4; i++)
+			if (ld32(d, 22 + 4 * i) != match.dst[i] || ld32(d, 38 + 4 * i) != match.src[i])
+				return REASON_FOREIGN_IP;
+		if (ld8(d, 20) != PROTO_UDP)
+			return REASON_FOREIGN_L4;
+	}
+	void *u = d + off;
+	if (u + UDP_LEN > end)
+		return REASON_TOO_SHORT;
+	u32 port = be16(ld16(u, 2));
+	if (ld16(u, 0) != be16(match.dst_port) || port < match.src_port_first || port - match.src_port_first >= match.src_ports)
+		return REASON_FOREIGN_PORT;
+	if (u + UDP_LEN + STAMP_LEN > end)
+		return REASON_TOO_SHORT;
+	if (ld32(u, UDP_LEN) != be32(match.run))
+		return REASON_FOREIGN_RUN;
+	*udp = off;
+	return OURS;
+}
+
+static __always_inline int pattern_ok(void *payload, void *end, u32 i)
+{
+	if (i < STAMP_LEN || i > 9000)
+		return 1;
+	void *p = payload + i;
+	if (p + 1 > end)
+		return 1; /* beyond the linear part */
+	return ld8(p, 0) == (u8)i;
+}
+
+/* Returns whether the reply is whole: lengths, and the pattern at its first, middle and last byte. The UDP checksum cannot
+ * be looked at: the kernel leaves it to the device, and a veth never fills it in. */
+static __always_inline int whole(void *d, void *end, struct echo_stats *s, u32 udp, u32 len)
+{
+	void *u = d + udp;
+	if (udp > 64 || u + UDP_LEN + STAMP_LEN > end)
+		return 0; /* classify_reply saw to it */
+	u32 ip_len = match.family == 4 ? be16(ld16(d, 16)) : be16(ld16(d, 18)) + IP6_LEN;
+	u32 udp_len = be16(ld16(u, 4)), want = ETH_LEN + ip_len;
+	/* Ethernet pads to 60 bytes. */
+	if (udp + udp_len != want || udp_len < UDP_LEN + STAMP_LEN || (len != want && !(want < 60 && len == 60))) {
+		s->wrong_length++;
+		return 0;
+	}
+	u32 n = udp_len - UDP_LEN;
+	void *payload = u + UDP_LEN;
+	if (!pattern_ok(payload, end, n > STAMP_LEN ? STAMP_LEN : 0) ||
+	    !pattern_ok(payload, end, n / 2) || !pattern_ok(payload, end, n - 1)) {
+		s->corrupt_payload++;
+		return 0;
+	}
+	return 1;
+}
+
+/* Notes a latency, and how much it differs from that of the number before. */
+static __always_inline void latency(struct echo_stats *s, struct stream_state *t, u64 now, u64 at, u64 number)
+{
+	if (now < at) {
+		s->latency_negative++;
+		return;
+	}
+	u64 l = now - at;
+	u32 over, key = bucket(l, &over);
+	u64 *n = bpf_map_lookup_elem(&latencies, &key);
+	if (n)
+		(*n)++;
+	s->latency_over += over;
+	if (!s->latency_count || l < s->latency_min_ns)
+		s->latency_min_ns = l;
+	if (l > s->latency_max_ns)
+		s->latency_max_ns = l;
+	s->latency_sum_ns += l;
+	s->latency_count++;
+	if (t->last && t->last == number) {
+		s->ipdv_count++;
+		s->ipdv_sum_ns += l > t->latency_ns ? l - t->latency_ns : t->latency_ns - l;
+	}
+	t->last = number + 1;
+	t->latency_ns = l;
+}
+
+/* Accounts a whole reply. What belongs to a stream is not atomic: its replies arrive on one CPU. */
+static __always_inline void account(struct echo_stats *s, u32 stream, u64 number, u64 now, u64 at)
+{
+	if (stream >= nstreams) {
+		s->other_stream++;
+		return;
+	}
+	switch (mark(stream, number)) {
+	case AGAIN:
+		s->duplicate++;
+		return;
+	case TOO_OLD:
+		s->outside_window++;
+		return;
+	case CONTENDED:
+		s->contended++;
+		return;
+	case FIRST:
+		break;
+	}
+	s->unique++;
+	struct answer *a = bpf_map_lookup_elem(&answers, &stream);
+	if (a && number >= a->next)
+		*(volatile u64 *)&a->next = number + 1;
+	struct stream_state *t = bpf_map_lookup_elem(&streams, &stream);
+	if (!t)
+		return;
+	latency(s, t, now, at, number);
+	if (number < t->next)
+		s->reordered++;
+	else
+		t->next = number + 1;
+}
+
+SEC("xdp") int echometer(struct xdp_md *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	u32 udp = 0, zero = 0;
+	int why = classify_reply(d, end, &udp);
+	if (why != OURS) {
+		count(why);
+		return XDP_PASS;
+	}
+	void *u = d + udp;
+	if (udp > 64 || u + UDP_LEN + STAMP_LEN > end) {
+		count(REASON_TOO_SHORT);
+		return XDP_PASS;
+	}
+	count_queue(ctx);
+	count(REASON_COUNTED);
+	struct echo_stats *s = bpf_map_lookup_elem(&stats, &zero);
+	if (!s)
+		return XDP_ABORTED;
+	u32 len = bpf_xdp_get_buff_len(ctx);
+	s->received++;
+	s->bytes += len;
+	if (!s->first_ns)
+		s->first_ns = now;
+	s->last_ns = now;
+	u32 hi = be16(ld16(u, UDP_LEN + 4));
+	u64 number = (u64)(hi & 0xff) << 32 | be32(ld32(u, UDP_LEN + 6));
+	u64 at = be64(ld64(u, UDP_LEN + 10));
+	if (whole(d, end, s, udp, len))
+		account(s, hi >> 8, number, now, at);
+	return XDP_DROP;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
