@@ -33,8 +33,9 @@ type setup struct {
 	warnings []compare.Warning
 }
 
-// setUp makes the rig that the plan asks for, with its most queues, and keeps this process off its cores.
-func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
+// setUp makes the rig that the plan asks for, with its most queues, and keeps this process off its cores. Others are the
+// numbers of queues that further rigs of the same run have: all are fed in one way.
+func (a *app) setUp(ctx context.Context, p compare.Plan, others ...int) (_ *setup, err error) {
 	if err := a.recoverLeftovers(); err != nil {
 		return nil, err
 	}
@@ -50,10 +51,20 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 			return nil, err
 		}
 	}
-	plan, err := rig.PlanCPUs(rig.PlanOptions{CPUs: allowed, Queues: p.Queues.Most(), Placement: rig.Placement(p.Placement), SUT: append(p.CPUs["sut"], p.CPUs["napi"]...),
-		Peer: append(p.CPUs["peer"], p.CPUs["other"]...), OneSided: peerHost != ""})
+	cpus := rig.PlanOptions{CPUs: allowed, Queues: p.Queues.Most(), Placement: rig.Placement(p.Placement), SUT: append(p.CPUs["sut"], p.CPUs["napi"]...),
+		Peer: append(p.CPUs["peer"], p.CPUs["other"]...), OneSided: peerHost != ""}
+	plan, err := rig.PlanCPUs(cpus)
 	if err != nil {
 		return nil, err
+	}
+	reached := plan.LiveQ
+	for _, n := range others {
+		cpus.Queues = n
+		other, err := rig.PlanCPUs(cpus)
+		if err != nil {
+			return nil, err
+		}
+		reached = reached && other.LiveQ
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -104,6 +115,12 @@ func (a *app) setUp(ctx context.Context, p compare.Plan) (_ *setup, err error) {
 	}
 	if !test.Sends && len(plan.Gen) > 0 {
 		s.rig.Generator.CPU = &plan.Gen[0]
+	}
+	if !test.Sends && !reached && s.rig.Kind == "veth" { // over a wire, the receiving port spreads flows over its queues
+		if err := s.bench.FeedXSK(); err != nil {
+			return nil, err
+		}
+		s.rig.Generator.Method = s.bench.Method
 	}
 	for _, w := range plan.Warnings {
 		s.warnings = append(s.warnings, compare.Warning{ID: "cpus", Text: w})

@@ -21,7 +21,7 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 		one := p
 		one.Queues = compare.Queues{n}
 		var some []compare.Document
-		some, err = a.measureOn(ctx, w, one, o, runOptions{single: single})
+		some, err = a.measureOn(ctx, w, one, o, runOptions{single: single, others: p.Queues})
 		for i := range some {
 			some[i].Plan.Queues = p.Queues
 		}
@@ -50,11 +50,12 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 type runOptions struct {
 	single bool   // arms alone, no comparison
 	every  uint64 // packets that make a milestone; 0 is none
+	others []int  // numbers of queues that further rigs of the run have
 }
 
 // measureOn carries out a plan of one number of queues, on a rig that has as many, and removes everything.
 func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output, run runOptions) ([]compare.Document, error) {
-	b, err := a.setUp(ctx, p)
+	b, err := a.setUp(ctx, p, run.others...)
 	if err != nil {
 		return nil, err
 	}

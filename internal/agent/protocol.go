@@ -84,8 +84,13 @@ type Prepare struct {
 	Pinger   *Pinger           `json:"pinger,omitempty"` // of Ping
 }
 
+// MethodXSK has the peer of a receive test send through AF_XDP sockets, one on each of its queues, instead of as XDP live
+// frames.
+const MethodXSK = "af_xdp"
+
 // Generator is the load.
 type Generator struct {
+	Method  string  `json:"method,omitempty"`  // MethodXSK; "" is XDP live frames
 	Sizes   []int   `json:"sizes"`             // bytes with FCS, cycled per frame
 	Rate    float64 `json:"rate"`              // frames/s in all; 0 floods
 	Count   uint64  `json:"count"`             // frames in all; 0 is no limit
@@ -132,6 +137,7 @@ type Generated struct {
 	MaxLateNS  uint64     `json:"max_late_ns"`         // worst lateness of a frame
 	MaxGapNS   uint64     `json:"max_gap_ns"`          // longest time in which the generator did not run
 	Stopped    bool       `json:"stopped"`             // ended before its count
+	Failed     string     `json:"failed,omitempty"`    // why it ended, when its device went away
 	Abandoned  uint64     `json:"abandoned,omitempty"` // ping-pong: replies waited for in vain
 	Runs       int        `json:"runs"`                // system calls; each after the first is a hole in the load
 	Sending    *Sending   `json:"sending,omitempty"`

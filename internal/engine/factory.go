@@ -14,6 +14,9 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 	case agent.Receive:
 		return part(newReceive(p))
 	case agent.Generate:
+		if p.Generate != nil && p.Generate.Method == agent.MethodXSK {
+			return part(newXSKGenerator(p))
+		}
 		return part(newGenerate(p))
 	case agent.Drop:
 		return part(newDrop(p))

@@ -32,7 +32,12 @@ type sendPart struct {
 	streams   []stream
 }
 
-func newSend(p agent.Prepare) (_ *sendPart, got agent.Prepared, err error) {
+func newSend(p agent.Prepare) (*sendPart, agent.Prepared, error) {
+	return newSendOver(p, max(p.Queues, 1), func(streams []stream) (*sendSet, error) { return openSend(p, streams) })
+}
+
+// newSendOver prepares n streams and the senders that open makes for them.
+func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) (_ *sendPart, got agent.Prepared, err error) {
 	s := &sendPart{p: p, continued: make(chan os.Signal, 64)}
 	defer func() {
 		if err != nil {
@@ -53,10 +58,10 @@ func newSend(p agent.Prepare) (_ *sendPart, got agent.Prepared, err error) {
 	if s.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {
 		return nil, got, err
 	}
-	if s.streams, err = streams(p); err != nil {
+	if s.streams, err = streams(p, n); err != nil {
 		return nil, got, err
 	}
-	if s.set, err = openSend(p, s.streams); err != nil {
+	if s.set, err = open(s.streams); err != nil {
 		return nil, got, err
 	}
 	if err := s.set.prepare(s.streams); err != nil {
@@ -66,11 +71,11 @@ func newSend(p agent.Prepare) (_ *sendPart, got agent.Prepared, err error) {
 	if err != nil {
 		return nil, got, err
 	}
-	n := uint64(len(s.streams))
+	share := uint64(len(s.streams))
 	for i, st := range s.streams {
-		o := workload.SendOptions{Sender: s.set.senders[i], Template: st.template, Frames: s.set.frames, Flows: st.flows, Rate: l.Rate / float64(n),
-			Count: l.Count / n, Batch: s.set.batch, Ticks: s.rate}
-		if uint64(i) < l.Count%n {
+		o := workload.SendOptions{Sender: s.set.senders[i], Template: st.template, Frames: s.set.frames, Flows: st.flows, Rate: l.Rate / float64(share),
+			Count: l.Count / share, Batch: s.set.batch, Ticks: s.rate}
+		if uint64(i) < l.Count%share {
 			o.Count++
 		}
 		if d := measure.NewWork(work, s.rate); !d.None() {

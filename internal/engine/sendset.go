@@ -70,9 +70,9 @@ func (s *sendSet) prepare(streams []stream) error {
 	return nil
 }
 
-// streams cuts the load's flows and numbers into one stream per queue.
-func streams(p agent.Prepare) ([]stream, error) {
-	n, flows := max(p.Queues, 1), max(p.Flow.Flows, 1)
+// streams cuts the load's flows and numbers into n streams.
+func streams(p agent.Prepare, n int) ([]stream, error) {
+	flows := max(p.Flow.Flows, 1)
 	var out []stream
 	first := 0
 	for i := range n {

@@ -47,6 +47,9 @@ func (p *page) scaling(docs []compare.Document, names []string) {
 				said[s] = append(said[s], letter(i))
 			}
 		}
+		if len(said) == 0 { // no arm has two valid cells to set side by side
+			continue
+		}
 		p.lines(g.lines(0, p.options.Width))
 		for i, s := range remarks {
 			word := ""

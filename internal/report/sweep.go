@@ -156,6 +156,7 @@ func sweepArms(docs []compare.Document) []string {
 // sweepColumn is one column of a sweep's table.
 type sweepColumn struct {
 	head  string
+	cell  bool // it is the cell's, whatever became of the arm
 	value func(d *compare.Document, v *view, a *compare.Arm) string
 }
 
@@ -165,9 +166,12 @@ func sweepColumns(docs []compare.Document) []sweepColumn {
 	type doc = compare.Document
 	type arm = compare.Arm
 	var out []sweepColumn
-	add := func(head string, value func(*doc, *view, *arm) string) { out = append(out, sweepColumn{head, value}) }
+	add := func(head string, value func(*doc, *view, *arm) string) {
+		out = append(out, sweepColumn{head: head, value: value})
+	}
 	if queuesDiffer(docs) {
 		add("queues", func(d *doc, _ *view, _ *arm) string { return thousands(int64(d.Traffic.Queues)) })
+		out[0].cell = true
 	}
 	add("pps", func(_ *doc, _ *view, a *arm) string { return opt(a.OfferedPPS, pps) })
 	add("Mb/s", func(d *doc, _ *view, a *arm) string { return opt(offeredBits(d, a), megabits) })
@@ -228,7 +232,7 @@ func sweepGrid(p *page, docs []compare.Document, name string) *grid {
 		a := v.arm(name)
 		cells := []string{"  " + sizeText(d)}
 		for _, c := range columns {
-			if a == nil || !has(a) {
+			if !c.cell && (a == nil || !has(a)) {
 				cells = append(cells, missing)
 				continue
 			}

@@ -36,7 +36,7 @@ type CPUPlan struct {
 	NAPI      []int    // NAPI thread of queue i runs on NAPI[i mod len]; empty with Sender
 	Gen       []int    // generating CPUs, in queue order: Gen[i] mod Queues is i when LiveFrames
 	Others    []int    // for every other thread of agents and controller
-	LiveQ     bool     // the generating CPUs reach every queue with XDP live frames (queue = CPU mod queues)
+	LiveQ     bool     // the generating CPUs reach every queue of a veth with XDP live frames (queue = CPU mod queues)
 	Warnings  []string // what is worse than it could be, each a sentence
 }
 
@@ -141,10 +141,10 @@ func (p *CPUPlan) assignSUT(sut []int, queues int) {
 		p.NAPI = p.Readers
 	}
 	if len(p.Readers) < queues {
-		p.warn("%d readers share %d CPUs", queues, len(p.Readers))
+		p.warn("the readers of %d queues share %s", queues, cpuCount(len(p.Readers)))
 	}
 	if p.Placement == Split && len(p.NAPI) < queues {
-		p.warn("NAPI of %d queues shares %d CPUs", queues, len(p.NAPI))
+		p.warn("NAPI of %d queues shares %s", queues, cpuCount(len(p.NAPI)))
 	}
 }
 
@@ -169,7 +169,6 @@ func (p *CPUPlan) assignPeer(peer, free []int, queues int) {
 	}
 	if !p.LiveQ {
 		p.Gen = pool[:min(queues, len(pool))]
-		p.warn("CPUs %v do not reach all %d queues with XDP live frames (queue = CPU modulo queues): the others get nothing", p.Gen, queues)
 	}
 	p.Others = without(pool, p.Gen)
 	if len(peer) > 0 && len(p.Others) == 0 {
@@ -266,4 +265,11 @@ func without(cpus []int, lists ...[]int) []int {
 	return slices.DeleteFunc(slices.Clone(cpus), func(c int) bool {
 		return slices.ContainsFunc(lists, func(l []int) bool { return slices.Contains(l, c) })
 	})
+}
+
+func cpuCount(n int) string {
+	if n == 1 {
+		return "one CPU"
+	}
+	return fmt.Sprintf("%d CPUs", n)
 }

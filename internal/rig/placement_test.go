@@ -30,7 +30,7 @@ func TestPlanCPUs(t *testing.T) {
 		{PlanOptions{CPUs: cpus(4)}, "split [0] [1] [3] [2] true 0"},
 		{PlanOptions{CPUs: cpus(4), Placement: Shared, Queues: 2}, "shared [0 1] [0 1] [2 3] [3] true 1"},
 		{PlanOptions{CPUs: cpus(8), Queues: 2}, "split [0 1] [2 3] [4 5] [6 7] true 0"},
-		{PlanOptions{CPUs: cpus(2), Queues: 2}, "shared [0] [0] [1] [1] false 3"},
+		{PlanOptions{CPUs: cpus(2), Queues: 2}, "shared [0] [0] [1] [1] false 2"},
 		{PlanOptions{CPUs: []int{4, 6, 8}}, "split [4] [6] [8] [8] true 1"},
 		{PlanOptions{CPUs: cpus(4), SUT: []int{2}}, "shared [2] [2] [3] [0 1] true 0"},
 		{PlanOptions{CPUs: cpus(4), SUT: []int{2, 3}}, "split [2] [3] [1] [0] true 0"},

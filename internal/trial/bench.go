@@ -23,6 +23,8 @@ type Bench struct {
 	CPUs     rig.CPUPlan
 	Queues   int
 	PeerNAPI rig.NAPIOptions
+	// Method is how the peer generates in a receive test: agent.MethodXSK (see FeedXSK), or XDP live frames.
+	Method string
 	// Command is an agent's command line, not started. On another host it goes through ssh.
 	Command func(role string) *exec.Cmd
 	// Far is the peer when it is on another host; then the rig has the SUT's side only.
@@ -60,6 +62,25 @@ func (b *Bench) Flow(v6 bool, flows int) packet.Flow {
 		f.SrcMAC = b.Rig.Peer.MAC
 	}
 	return f
+}
+
+// FeedXSK has the peer send through AF_XDP sockets on all its queues, for CPUs that do not reach every queue of the SUT with
+// live frames. A veth hands skbs to the receiver's NAPI only where the sending end does not offer TCP segmentation
+// (drivers/net/veth.c, veth_skb_is_eligible_for_gro), and a program at the receiving end switches that offer off. So it goes
+// here for all arms: else a kernel arm would have its packets by another way than an xdp arm.
+func (b *Bench) FeedXSK() error {
+	b.Method = agent.MethodXSK
+	if b.Far != nil || b.Rig.Kind != rig.Veth {
+		return nil
+	}
+	off := map[string]bool{}
+	for _, f := range []string{"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation"} {
+		off[f] = false
+	}
+	if err := b.Rig.Peer.SetFeatures(off); err != nil {
+		return fmt.Errorf("have the peer send to NAPI: %w", err)
+	}
+	return nil
 }
 
 // generators are the CPUs that generate, on whichever host.

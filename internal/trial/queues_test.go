@@ -10,6 +10,7 @@ import (
 
 	"twopath/compare"
 	"twopath/internal/agent"
+	"twopath/internal/rig"
 	"twopath/internal/trial"
 )
 
@@ -121,6 +122,58 @@ func TestMilestones(t *testing.T) {
 			if got.CPU.Method != "schedstat" && len(got.ByCPU) < 2 {
 				t.Errorf("by CPU: %+v", got.ByCPU)
 			}
+		})
+	}
+}
+
+// One sending CPU reaches every queue through AF_XDP sockets: counts are exact, and each worker has the flows of its queue.
+func TestOneCPUFeedsAllQueues(t *testing.T) {
+	for _, arm := range []string{"kernel:recvmmsg", "kernel:epoll", "kernel:nosocket", "kernel:packet", "xdp:auto", "xdp:copy+wait=poll", "xdp:asavie"} {
+		t.Run(arm, func(t *testing.T) {
+			b := bench(t, 2)
+			oddGenerator(t, b)
+			if err := b.FeedXSK(); err != nil {
+				t.Fatal(err)
+			}
+			s := spec(t, b, arm, few)
+			s.Load.Flow = b.Flow(false, 64)
+			s.Load.Sizes = []int{64, 200}
+			got := run(t, b, s)
+			if got.Sent != few || got.Received != few || got.Unexplained != 0 || got.Corrupt != 0 || got.Duplicate != 0 || got.Reordered != 0 {
+				t.Fatalf("sent %d, received %d, unexplained %d, corrupt %d, duplicate %d, reordered %d, ledger %+v (%s)", got.Sent, got.Received, got.Unexplained,
+					got.Corrupt, got.Duplicate, got.Reordered, got.Ledger, got.InvalidBecause)
+			}
+			switch {
+			case s.Arm.Engine == compare.XDP && !slices.Equal(got.PerWorker, []uint64{few / 2, few / 2}):
+				t.Errorf("by queue %v", got.PerWorker)
+			case s.Arm.Variant == "epoll" && (sum(got.PerWorker) != few || slices.Min(got.PerWorker) == 0):
+				t.Errorf("by socket %v", got.PerWorker)
+			}
+		})
+	}
+}
+
+// A flood through AF_XDP sockets loses what does not fit the rings, and every lost frame has its row.
+func TestFloodOfAllQueues(t *testing.T) {
+	for _, arm := range []string{"kernel:recvmmsg", "xdp:auto"} {
+		t.Run(arm, func(t *testing.T) {
+			b := bench(t, 2)
+			oddGenerator(t, b)
+			b.CPUs.Placement, b.CPUs.NAPI = rig.Shared, b.CPUs.Readers
+			if err := b.FeedXSK(); err != nil {
+				t.Fatal(err)
+			}
+			s := spec(t, b, arm, 60_000)
+			s.Load.Flow, s.Load.PPS = b.Flow(false, 64), 0
+			s.Setting.Sched = rig.Other
+			got := run(t, b, s)
+			if err := got.Check(); err != nil {
+				t.Error(err)
+			}
+			if got.Sent != 60_000 || got.Unexplained != 0 || got.Received == 0 {
+				t.Errorf("sent %d, received %d, unexplained %d, ledger %+v (%s)", got.Sent, got.Received, got.Unexplained, got.Ledger, got.InvalidBecause)
+			}
+			t.Logf("received %d of %d, %v", got.Received, got.Sent, rows(got))
 		})
 	}
 }

@@ -26,10 +26,10 @@ func (b *Bench) sutPart(s Spec) agent.Prepare {
 		Content: s.Content, Streams: len(b.generators()), Every: s.Every}
 }
 
-// generatePart is what the peer's agent is told when it sends XDP live frames.
+// generatePart is what the peer's agent is told when it generates the load.
 func (b *Bench) generatePart(s Spec) agent.Prepare {
 	return agent.Prepare{Role: agent.Generate, Device: b.peerDevice(), Flow: b.flow(s), Run: s.RunID, CPUs: b.generators(),
-		Generate: &agent.Generator{Sizes: s.Load.Sizes, Rate: s.Load.PPS, Coalesce: true, Count: s.Load.Count, Seconds: s.Load.Seconds, Faults: s.Load.Faults}}
+		Queues: b.Queues, Generate: &agent.Generator{Method: b.Method, Sizes: s.Load.Sizes, Rate: s.Load.PPS, Coalesce: true, Count: s.Load.Count, Seconds: s.Load.Seconds, Faults: s.Load.Faults}}
 }
 
 // peerDevice is the interface of the peer, as its agent sees it.
@@ -101,7 +101,7 @@ func (receiving) record(r *running, t *compare.Trial) error {
 	if rx.ByDevice {
 		unique = min(r.to.Counters["link.rx_packets"], numbers)
 	}
-	ledger := measure.Build(measure.Input{Arm: r.arm(), Sender: measure.SendLive, Generic: r.got.Effective["attach"] == "generic",
+	ledger := measure.Build(measure.Input{Arm: r.arm(), Sender: r.sender(), Generic: r.got.Effective["attach"] == "generic",
 		ZeroCopy: r.got.Effective["bind"] == "zerocopy", Sent: numbers, Unique: unique, Injected: g.Duplicates, From: r.from.Counters, To: r.to.Counters})
 	t.Received = min(unique, numbers)
 	t.Lost, t.Ledger, t.Unexplained, t.Checks = ledger.Lost, ledger.Rows, ledger.Unexplained, ledger.Checks
@@ -156,6 +156,14 @@ func (r *running) counters() {
 	from["gen.late"] = r.sent.LateSlots
 }
 
+// sender is how the peer sent, which decides what can become of a frame on its side.
+func (r *running) sender() measure.Sender {
+	if r.peerGot.Effective["method"] == agent.MethodXSK {
+		return measure.SendXSK
+	}
+	return measure.SendLive
+}
+
 func (r *running) arm() measure.Arm {
 	a := r.s.Arm
 	switch {
@@ -177,6 +185,9 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 	if r.interrupted {
 		t.Invalidate("interrupted")
 		return
+	}
+	if g.Failed != "" {
+		t.Invalidate("the peer stopped sending: %s", g.Failed)
 	}
 	if unique > numbers {
 		t.Invalidate("%d different frames received, but only %d sent: a stranger sends under this run's id", unique, numbers)
