@@ -15,5 +15,6 @@ package bpf
 //go:generate bpf2go steer ../bpf/c/steer.bpf.c
 //go:generate bpf2go echometer ../bpf/c/echometer.bpf.c
 //go:generate bpf2go reflect ../bpf/c/reflect.bpf.c
+//go:generate bpf2go ask ../bpf/c/ask.bpf.c
 //go:generate bpf2go cpumeter ../bpf/c/cpumeter.bpf.c
 //go:generate bpf2go attacherror ../bpf/c/attacherror.bpf.c

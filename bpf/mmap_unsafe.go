@@ -65,4 +65,10 @@ const (
 
 	accountSeq   = int(unsafe.Offsetof(cpumeterCpuAccount{}.Seq) / 8)
 	accountWords = int(unsafe.Sizeof(cpumeterCpuAccount{}) / 8)
+
+	askStop       = int(unsafe.Offsetof(askAskState{}.Stop) / 8)
+	askDone       = int(unsafe.Offsetof(askAskState{}.Done) / 8)
+	askSent       = int(unsafe.Offsetof(askAskState{}.Sent) / 8)
+	askFailed     = int(unsafe.Offsetof(askAskState{}.Failed) / 8)
+	askStateWords = int(unsafe.Sizeof(askAskState{}) / 8)
 )

@@ -37,6 +37,13 @@ type Plan struct {
 	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"` // of the application, per packet
 	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty"` // how requests follow each other: open, pingpong; empty: by test
 
+	// Of dns: files with the zone and the queries (empty: a zone of the program's own, queries derived from the zone), who asks
+	// (xdp, dnsperf), and whether queries carry an OPT record.
+	Zone    string `json:"zone,omitempty" yaml:"zone,omitempty"`
+	Queries string `json:"queries,omitempty" yaml:"queries,omitempty"`
+	Driver  string `json:"driver,omitempty" yaml:"driver,omitempty"`
+	EDNS    bool   `json:"edns,omitempty" yaml:"edns,omitempty"`
+
 	// Of a rate search: goals as typed, the highest and the lowest load, and what ends it early.
 	Goals     []string `json:"goal,omitempty" yaml:"goal,omitempty"`
 	MaxLoad   Rate     `json:"max_load,omitzero" yaml:"max_load,omitempty"` // zero: what the generator can offer
@@ -81,7 +88,8 @@ func (p *Plan) Complete() {
 	if len(p.Arms) == 0 {
 		p.Arms = DefaultArms(p.Test)
 	}
-	if len(p.Sizes) == 0 && p.Payload == 0 {
+	t, _ := LookupTest(p.Test)
+	if len(p.Sizes) == 0 && p.Payload == 0 && !t.OwnSizes {
 		_, least := frameLimits(p.IP)
 		p.Sizes = []Size{{Bytes: least}}
 	}
@@ -90,7 +98,6 @@ func (p *Plan) Complete() {
 		if p.NIC == "" {
 			r.LinkBPS = 1e9
 		}
-		t, _ := LookupTest(p.Test)
 		if t.Flood || p.Mode == ModePingPong {
 			r = Rate{Unit: MaxRate}
 		} else if own, err := ParseRate(t.Rate); t.Rate != "" && err == nil {
@@ -100,9 +107,15 @@ func (p *Plan) Complete() {
 	}
 	if p.Flows == 0 {
 		p.Flows = 1
-		if p.Queues.Most() > 1 {
+		switch {
+		case t.Flows > 0:
+			p.Flows = t.Flows
+		case p.Queues.Most() > 1:
 			p.Flows = SpreadFlows
 		}
+	}
+	if p.Driver == DriverDnsperf && p.PeerNAPI == "" {
+		p.PeerNAPI = "threaded" // its replies climb through a whole stack, which is no part of the SUT
 	}
 	if p.Count == 0 && p.Duration == 0 {
 		p.Duration = Duration(time.Second)
@@ -155,6 +168,9 @@ func (p *Plan) SearchGoals() ([]Goal, error) {
 // Cells are all sizes at all rates, sizes first, for each number of queues.
 func (p *Plan) Cells() ([]Cell, error) {
 	sizes := p.Sizes
+	if t, _ := LookupTest(p.Test); t.OwnSizes {
+		sizes = []Size{{}} // whoever runs the plan finds out
+	}
 	if p.Payload != 0 {
 		z, err := SizeOfPayload(p.Payload, p.IP)
 		if err != nil {
@@ -203,8 +219,13 @@ func (p *Plan) Validate() error {
 		return bad("nic", p.NIC, "needs the other side", "add --peer :IF for a port of this host, or --peer HOST:IF")
 	case p.Payload != 0 && len(p.Sizes) > 0:
 		return bad("payload", p.Payload, "given with a size; a frame has one size", "drop one of --payload and --size")
-	case p.Payload == 0 && len(p.Sizes) == 0:
+	case test.OwnSizes && (p.Payload != 0 || len(p.Sizes) > 0):
+		return bad("size", "", fmt.Sprintf("frames of %s have the sizes that their contents give them", p.Test), "leave it out")
+	case p.Payload == 0 && len(p.Sizes) == 0 && !test.OwnSizes:
 		return bad("size", "", "none given", "as in --size 64")
+	}
+	if err := p.validateAnswers(test); err != nil {
+		return err
 	}
 	switch {
 	case p.Mode != "" && len(test.Modes) == 0:

@@ -28,6 +28,12 @@ type TestInfo struct {
 	Rate string
 	// Modes are the ways requests may follow each other, the default first; none where nothing is answered.
 	Modes []string
+	// Drivers are the programs that may ask, the default first; none where it is the peer's generator only.
+	Drivers []string
+	// OwnSizes says that frames have the sizes that their contents give them.
+	OwnSizes bool
+	// Flows is how many flows there are where the plan does not say, and MostFlows how many there may be; 0 leaves it to the plan.
+	Flows, MostFlows int
 	// Headline is the metric that decides where neither arm lost; "" is CPU work per packet.
 	Headline string
 	// Limit names what stands for the ceiling of the rig in this test; "" is none.
@@ -53,6 +59,10 @@ func Tests() []TestInfo {
 			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
 			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "10k", PeerNAPI: "inline", Limit: LimitReflect,
 			Modes: []string{ModeOpen, ModePingPong}, Headline: MetricP50},
+		{Name: "dns", About: "the peer asks for names, the SUT answers for a zone; every answer is compared with the right one",
+			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
+			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "200k", PeerNAPI: "inline",
+			Drivers: []string{DriverXDP, DriverDnsperf}, OwnSizes: true, Flows: 16, MostFlows: 64},
 	}
 }
 
@@ -64,6 +74,12 @@ const LimitLive = "xdp_live_frames"
 
 // LimitReflect is an XDP program in the responder's place that sends requests back from the driver.
 const LimitReflect = "xdp_tx"
+
+// The programs that may ask.
+const (
+	DriverXDP     = "xdp"     // XDP live frames, and a program that compares each answer
+	DriverDnsperf = "dnsperf" // the program of that name, through the kernel of the peer
+)
 
 // The ways requests may follow each other.
 const (

@@ -103,11 +103,15 @@ func (r *RecvmmsgEcho) Reply(which []int) (int, error) {
 		r.vectors[j].Base = r.Recvmmsg.vectors[r.base+i].Base
 		r.vectors[j].SetLen(int(m.Len))
 	}
-	sent := 0
-	for next := 0; next < len(which); {
+	return r.send(len(which))
+}
+
+// send sends the first n messages of out.
+func (r *RecvmmsgEcho) send(n int) (sent int, err error) {
+	for next := 0; next < n; {
 		k := 0
 		ok, err := r.replies.until(func() (errno unix.Errno) {
-			k, errno = nowReplymmsg(r.s.fd, r.out[next:len(which)])
+			k, errno = nowReplymmsg(r.s.fd, r.out[next:n])
 			return errno
 		})
 		if err != nil {

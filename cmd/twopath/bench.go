@@ -112,6 +112,9 @@ func (a *app) setUp(ctx context.Context, p compare.Plan, others ...int) (_ *setu
 	test, _ := compare.LookupTest(p.Test)
 	if !test.Sends {
 		s.rig.Generator.Method = "xdp-live-frames"
+		if p.Driver == compare.DriverDnsperf {
+			s.rig.Generator.Method = compare.DriverDnsperf
+		}
 	}
 	if !test.Sends && len(plan.Gen) > 0 {
 		s.rig.Generator.CPU = &plan.Gen[0]

@@ -57,6 +57,17 @@ func TestBadInput(t *testing.T) {
 		want []string
 	}{
 		{"comprae", 2, []string{"comprae", "compare"}},
+		{"compare dns --zone " + file("bad.zone", "$ORIGIN t.example.\n$TTL 60\n@ SOA ns host 1 2 3 4 5\nwww A 192.0.2.1\nbad A 192.0.2.300\n"), 2, []string{"bad.zone:5:", "192.0.2.300", "--zone"}},
+		{"compare dns --zone " + file("wild.zone", "$ORIGIN t.example.\n$TTL 60\n@ SOA ns host 1 2 3 4 5\n*.www A 192.0.2.1\n"), 2, []string{"wild.zone:4:", "wildcard"}},
+		{"compare dns --zone " + file("empty.zone", ""), 2, []string{"empty.zone", "SOA"}},
+		{"compare dns --zone /nonexistent.zone", 2, []string{"/nonexistent.zone", "no such file"}},
+		{"compare dns --queries " + file("bad.queries", "www.bench.example A\nwww.bench.example NOSUCH\n"), 2, []string{"bad.queries:2:", "NOSUCH"}},
+		{"compare dns --driver flamethrower", 2, []string{"flamethrower", "dnsperf"}},
+		{"compare dns --size 64", 2, []string{"size", "contents"}},
+		{"compare dns --flows 65", 2, []string{"65", "64"}},
+		{"compare dns xdp:asavie", 2, []string{"xdp:asavie", "dns"}},
+		{"compare udp-rx --zone my.zone", 2, []string{"zone", "udp-rx", "dns"}},
+		{"compare udp-rx --edns", 2, []string{"edns", "dns"}},
 		{"compare", 2, []string{"udp-rx"}},
 		{"compare upd-rx", 2, []string{"upd-rx", "udp-rx"}},
 		{"compare udp-rx kernel:recvmsg", 2, []string{"recvmsg", "recvmmsg"}},

@@ -55,6 +55,10 @@ type runOptions struct {
 
 // measureOn carries out a plan of one number of queues, on a rig that has as many, and removes everything.
 func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output, run runOptions) ([]compare.Document, error) {
+	asked, frames, err := readDNS(p)
+	if err != nil {
+		return nil, err
+	}
 	b, err := a.setUp(ctx, p, run.others...)
 	if err != nil {
 		return nil, err
@@ -62,7 +66,7 @@ func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output,
 	w.onLeave(b.leave)
 	show := a.newDisplay(o.quiet || o.json == "-" && !isTerminal(a.stderr), b.bench)
 	docs, err := session.Run(ctx, session.Options{Plan: p, Bench: b.bench, Argv: a.argv, Version: programVersion(), Host: b.host, Rig: b.rig,
-		LinkBPS: b.linkBPS, Warnings: b.warnings, Single: run.single, Every: run.every,
+		LinkBPS: b.linkBPS, Warnings: b.warnings, Single: run.single, Every: run.every, DNS: asked, Frames: frames,
 		Progress: show.progress})
 	show.close()
 	// The rig goes before anything is printed: what is on the screen is then all that is left.

@@ -82,6 +82,7 @@ type Prepare struct {
 	Generate *Generator        `json:"generate,omitempty"`
 	Connect  *Connecting       `json:"connect,omitempty"`
 	Pinger   *Pinger           `json:"pinger,omitempty"` // of Ping
+	DNS      *DNS              `json:"dns,omitempty"`
 }
 
 // MethodXSK has the peer of a receive test send through AF_XDP sockets, one on each of its queues, instead of as XDP live

@@ -34,6 +34,12 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 		return part(newPing(p))
 	case agent.Reflect:
 		return part(newReflect(p))
+	case agent.AnswerDNS:
+		return part(newAnswer(p))
+	case agent.AskDNS:
+		return part(newAsk(p))
+	case agent.Dnsperf:
+		return part(newDnsperf(p))
 	}
 	return nil, agent.Prepared{}, fmt.Errorf("prepare: no role %q", p.Role)
 }

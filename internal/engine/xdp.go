@@ -144,7 +144,11 @@ func attachRedirect(p agent.Prepare) (*bpf.Redirect, *bpf.Link, error) {
 	return r, link, nil
 }
 
+// match is what the run's frames have in common. Queries carry no stamp, and come from whatever port their program has.
 func match(p agent.Prepare) bpf.FlowMatch {
+	if p.DNS != nil {
+		return bpf.FlowMatch{Src: p.Flow.Src, Dst: p.Flow.Dst, DstPort: p.Flow.DstPort, AnyRun: true}
+	}
 	return bpf.FlowMatch{Src: p.Flow.Src, Dst: p.Flow.Dst, DstPort: p.Flow.DstPort, SrcPort: p.Flow.SrcPort, SrcPorts: max(p.Flow.Flows, 1), RunID: p.Run}
 }
 

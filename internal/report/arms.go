@@ -119,7 +119,7 @@ func (v *view) metrics() []metric {
 	all := []metric{
 		{"connections", "per s", of(completed, pps), "opened, used and closed", some(completed)},
 		{"requests", "per s", of(requests, pps), "", some(requests)},
-		{"errors", "", func(a *compare.Arm) string {
+		{v.errorLabel(), "", func(a *compare.Arm) string {
 			if n := errors(a); n != nil {
 				return uthousands(*n)
 			}
@@ -247,6 +247,14 @@ func (v *view) latencyBase() string {
 		}
 	}
 	return ""
+}
+
+// errorLabel says what an error is in this test.
+func (v *view) errorLabel() string {
+	if v.doc.Test == "dns" {
+		return "wrong answers"
+	}
+	return "errors"
 }
 
 // errorKinds lists the commonest kinds of a connection test's errors.

@@ -109,10 +109,13 @@ func loadCaveats(v *view) []Caveat {
 	if maxRate && !closed && !pingPong(v.doc) && v.doc.Traffic.Rate.Unit == compare.MaxRate {
 		out = append(out, one("overload", "--rate 1M", "unpaced flood: shows behaviour under overload, not capacity")...)
 	}
+	if v.doc.Plan.Driver == compare.DriverDnsperf {
+		out = append(out, one("dnsperf", "--driver xdp", "dnsperf waits for answers, with 100 queries out at most: an arm that answers late is asked less, and dnsperf may be what is slow; its latency counts from the sending")...)
+	}
 	if h := headroom(v.doc); h != nil && *h < 1.2 {
 		out = append(out, one("low-headroom", "a lower --rate", "the sender itself can offer only %s x this load", significant(*h))...)
 	}
-	if g.Method != "" && g.Method != "xdp-live-frames" {
+	if g.Method != "" && g.Method != "xdp-live-frames" && g.Method != compare.DriverDnsperf {
 		out = append(out, one("sender-method", "", "packets were made with %s, which costs the sender more per packet than XDP live frames", methodText(g.Method))...)
 	}
 	if unequal := v.unequalLoad(); unequal != "" && !closed && !pingPong(v.doc) {

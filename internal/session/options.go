@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"twopath/compare"
+	"twopath/internal/agent"
 	"twopath/internal/trial"
 )
 
@@ -21,6 +22,9 @@ type Options struct {
 	LinkBPS float64     // bit rate of the link, 0 if there is none (veth)
 	// Warnings are caveats known before the first trial.
 	Warnings []compare.Warning
+	// DNS (of dns) is what both sides are told, and Frames the bytes of a frame with FCS, and of its payload, on average.
+	DNS    *agent.DNS
+	Frames Frames
 	// Every (optional) has the readers note what each so many packets took them.
 	Every uint64
 	// Single is a run of arms without a comparison.
@@ -28,6 +32,9 @@ type Options struct {
 	// Progress (optional) is called from Run's goroutine before and after each trial.
 	Progress func(Progress)
 }
+
+// Frames are sizes in bytes, on average, of a test whose frames have the sizes that their contents give them.
+type Frames struct{ WithFCS, Payload float64 }
 
 // Phase is what a session is doing.
 type Phase string

@@ -61,10 +61,16 @@ type cell struct {
 
 func (s *cell) run(ctx context.Context) (compare.Document, error) {
 	p := s.o.Plan
+	if f := s.o.Frames; f.WithFCS > 0 {
+		s.c.Size = compare.Size{Bytes: int(math.Round(f.WithFCS))}
+	}
 	s.doc = compare.Document{Schema: compare.SchemaID, Version: s.o.Version, Started: time.Now(), Argv: s.o.Argv, Test: p.Test, Seed: p.Seed,
 		Plan: p, Rig: s.o.Rig, Host: s.o.Host, Warnings: append([]compare.Warning(nil), s.o.Warnings...)}
 	s.doc.Traffic = compare.Traffic{Size: s.c.Size, FrameBytes: s.c.Size.FrameBytes(), PayloadBytes: s.c.Size.PayloadBytes(p.IP), IPVersion: p.IP,
 		Rate: s.c.Rate, Flows: p.Flows, Queues: s.c.Queues}
+	if f := s.o.Frames; f.WithFCS > 0 {
+		s.doc.Traffic.FrameBytes, s.doc.Traffic.PayloadBytes = f.WithFCS, f.Payload
+	}
 	err := s.carryOut(ctx)
 	if ctx.Err() != nil {
 		s.doc.Incomplete = true
@@ -145,7 +151,7 @@ func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.S
 		role = agent.Send
 	}
 	return trial.Spec{Test: p.Test, Role: role, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict,
-		Every: s.o.Every}
+		Every: s.o.Every, DNS: s.o.DNS, Driver: p.Driver}
 }
 
 // load is the cell's traffic, for share of a trial.

@@ -33,6 +33,8 @@ func courseOf(s Spec) (course, error) {
 		return connecting{}, nil
 	case "udp-echo":
 		return echoing{}, nil
+	case "dns":
+		return answering{}, nil
 	}
 	return nil, fmt.Errorf("no test %q", s.Test)
 }

@@ -79,6 +79,9 @@ type Spec struct {
 	Strict  bool
 	Content bool
 	Every   uint64 // frames that make a milestone of a worker; 0 is none
+	// Of dns: zone and queries, and who asks: compare.DriverXDP, compare.DriverDnsperf.
+	DNS    *agent.DNS
+	Driver string
 }
 
 func (s Spec) options() map[string]string {

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Asks questions and checks the answers: requests of a request-and-response protocol whose messages start with a 16-bit id
+// (DNS), prepared by user space together with the answer each must get.
+//
+// ask is run by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES: called once per frame in an endless loop, it sends the next
+// request when it is due and drops the page when not. answers is attached to the same device: it takes the replies out,
+// finds the request by port and id, compares the reply with the expected one byte for byte, notes the latency from the
+// request's intended time, and drops it.
+
+#include "flow.h"
+
+static long (*bpf_xdp_store_bytes)(struct xdp_md *ctx, u32 offset, const void *from, u32 len) = (void *)190;
+
+#define REQUEST_MAX 352  /* a frame: headers over IPv6, and a query with the longest name and an OPT record */
+#define REPLY_WORDS 154  /* of 8 bytes: a message of 1,232 */
+#define DNS_HEADER 12
+#define CPUS 512
+
+/* A request, as it is sent but for id, source port and checksum. */
+struct request {
+	u32 len;      /* bytes handed to the driver */
+	u32 sum;      /* one's complement sum of all that is constant under the UDP checksum, memory order */
+	u8 frame[REQUEST_MAX];
+};
+
+/* The reply it must get. */
+struct expected {
+	u32 len;      /* of the message, bytes */
+	u32 question; /* bytes of the question behind the header */
+	u64 words[REPLY_WORDS + 1]; /* zeros behind the message */
+};
+
+/* A request that is out. */
+struct slot {
+	u64 due_ns;
+	u64 number; /* 1 + its number; 0 = answered, or never used */
+};
+
+struct ask_state {
+	u64 stop;            /* written by user space: send no more */
+	u64 done;            /* count reached */
+	u64 sent;            /* frames redirected */
+	u64 calls;           /* program runs, most of them waiting for the next slot */
+	u64 start_ns;        /* CLOCK_MONOTONIC: first frame's intended time */
+	u64 end_ns;          /* last frame redirected */
+	u64 late_total_ns;   /* sum over frames of (sent - intended) */
+	u64 late_max_ns;
+	u64 late_slots;      /* frames sent more than 1 ms after their intended time */
+	u64 shifts;          /* times the schedule moved on because it could not be caught up */
+	u64 shifted_ns;      /* by how much, in all */
+	u64 held;            /* calls that were due but held back by the catch-up limit */
+	u64 gap_max_ns;      /* longest time between two calls */
+	u64 failed;          /* frames that could not be shaped; must be 0 */
+	u64 forgotten;       /* requests without an answer when their port and id were used again */
+	u64 last_ns;         /* the previous call */
+	u64 due_ns, due_frac;/* next intended time, fraction in 2^-32 ns */
+	u64 tat;             /* theoretical arrival time of the catch-up limit, 2^-12 ns after start_ns */
+	u64 pad[5];          /* to a multiple of a cache line: streams run on different CPUs */
+};
+
+struct answer_stats {
+	u64 received;        /* replies to the run's ports, whatever their state */
+	u64 bytes;           /* of these, without FCS */
+	u64 right;           /* what was expected */
+	u64 unasked;         /* no request was out with this port and id: a second reply, or to another's question */
+	u64 wrong_question;  /* repeats another question than was asked */
+	u64 wrong_code;      /* another response code than expected */
+	u64 wrong_answer;    /* differs elsewhere */
+	u64 malformed;       /* lengths disagree, or too short for a header */
+	u64 corrupt_ip;      /* IPv4 header checksum */
+	u64 corrupt_udp;     /* UDP checksum, neither right nor left to a device */
+	u64 partial;         /* sound, the checksum left to a device by the sending kernel; counted elsewhere too */
+	u64 truncated;       /* right, and with TC set; counted elsewhere too */
+	u64 codes[16];       /* replies that were asked for, by response code */
+	u64 latency_count, latency_sum_ns, latency_min_ns, latency_max_ns; /* of right ones */
+	u64 latency_over;    /* in the last bucket for want of a higher one */
+	u64 first_ns, last_ns; /* arrival, CLOCK_MONOTONIC */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* streams */
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct ask_state);
+} state SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* questions */
+	__type(key, u32);
+	__type(value, struct request);
+} requests SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* questions */
+	__type(key, u32);
+	__type(value, struct expected);
+} expected SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536); /* times flows */
+	__type(key, u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct answer_stats);
+} stats SEC(".maps");
+
+/* Log-linear: below 2^SUB_BITS ns a bucket is 1 ns wide, above that every power of two is cut into 2^SUB_BITS buckets, none
+ * wider than 1/128 = 0.8 % of its values. The last one also takes what is above 2^(TOP+1) ns = 137 s. */
+#define SUB_BITS 7
+#define SUB (1 << SUB_BITS)
+#define TOP 36
+#define BUCKETS ((TOP - SUB_BITS + 2) * SUB)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, BUCKETS);
+	__type(key, u32);
+	__type(value, u64);
+} latencies SEC(".maps");
+
+volatile const u8 stream_of[CPUS] = {}; /* of each CPU that asks */
+volatile const u32 nstreams = 1;
+volatile const u32 nrequests = 1;
+volatile const u32 flows = 1;
+volatile const u32 ifindex = 0;
+volatile const u64 limit = 0;         /* frames of a stream; 0 = until stopped */
+volatile const u64 limit_more = 0;    /* streams below this number send one frame more */
+volatile const u64 interval_ns = 0;   /* between frames of a stream; both 0 = flood */
+volatile const u64 interval_frac = 0; /* 2^-32 ns */
+volatile const u64 catchup = 0;       /* shortest mean interval when late, 2^-12 ns */
+volatile const u64 burst = 96;        /* frames at once before catchup limits */
+volatile const u64 lag_ns = 0;        /* how late the schedule may run before it is shifted */
+volatile const u32 patience = 0;      /* how often one call looks at the clock again while nothing is due */
+
+#define LATE_NS 1000000
+#define PATIENCE_MAX 64
+
+/* Says whether the next frame may go now, and its intended time in *due. */
+static __always_inline int slot_of_time(struct ask_state *s, u64 now, u64 *due)
+{
+	if (!s->start_ns) {
+		s->start_ns = now;
+		s->due_ns = now;
+	}
+	if (!interval_ns && !interval_frac) {
+		*due = now;
+		return 1;
+	}
+	if (s->due_ns > now)
+		return 0;
+
+	/* GCRA (ITU-T I.371): conforming when the theoretical arrival time is at most the burst ahead. */
+	u64 at = (now - s->start_ns) << 12;
+	u64 tat = s->tat;
+	if (tat > at + burst * catchup) {
+		s->held++;
+		return 0;
+	}
+	s->tat = (tat > at ? tat : at) + catchup;
+
+	u64 late = now - s->due_ns;
+	if (lag_ns && late > lag_ns) {
+		u64 by = late - lag_ns;
+		s->due_ns += by;
+		s->shifts++;
+		s->shifted_ns += by;
+		late = lag_ns;
+	}
+	s->late_total_ns += late;
+	if (late > s->late_max_ns)
+		s->late_max_ns = late;
+	if (late > LATE_NS)
+		s->late_slots++;
+	*due = s->due_ns;
+
+	u64 frac = s->due_frac + interval_frac;
+	s->due_ns += interval_ns + (frac >> 32);
+	s->due_frac = frac & 0xffffffff;
+	return 1;
+}
+
+SEC("xdp") int ask(struct xdp_md *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	if (cpu >= CPUS)
+		return XDP_ABORTED;
+	u32 stream = stream_of[cpu];
+	struct ask_state *s = bpf_map_lookup_elem(&state, &stream);
+	if (!s)
+		return XDP_ABORTED;
+	u64 now = bpf_ktime_get_ns();
+	s->calls++;
+	if (s->done || READ_ONCE(s->stop))
+		return XDP_DROP;
+	if (s->last_ns && now - s->last_ns > s->gap_max_ns)
+		s->gap_max_ns = now - s->last_ns;
+	s->last_ns = now;
+	/* The kernel hands frames to the device after a fixed number of calls: calls that wait fill it with frames. */
+	if (s->start_ns)
+		for (u32 i = 0; i < patience && i < PATIENCE_MAX && s->due_ns > now; i++)
+			now = bpf_ktime_get_ns();
+	u64 due = 0;
+	if (!slot_of_time(s, now, &due))
+		return XDP_DROP;
+
+	u64 number = s->sent * nstreams + stream;
+	u32 key = number % nrequests;
+	struct request *q = bpf_map_lookup_elem(&requests, &key);
+	if (!q)
+		goto failed;
+	u32 len = q->len;
+	if (len < ETH_LEN + IP4_LEN + UDP_LEN + DNS_HEADER || len > REQUEST_MAX)
+		goto failed;
+	u32 have = ctx->data_end - ctx->data;
+	if (have != len && bpf_xdp_adjust_tail(ctx, (int)len - (int)have))
+		goto failed;
+	if (bpf_xdp_store_bytes(ctx, 0, q->frame, len))
+		goto failed;
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *u = d + (match.family == 4 ? ETH_LEN + IP4_LEN : ETH_LEN + IP6_LEN);
+	if (u + UDP_LEN + DNS_HEADER > end)
+		goto failed;
+
+	u32 flow = number % flows, place = (u32)(number / flows) & 0xffff;
+	u16 port = be16((u16)(match.src_port_first + flow)), id = be16((u16)place);
+	st16(u, 0, port);
+	st16(u, UDP_LEN, id);
+	u16 check = ~csum_fold((u64)q->sum + port + id);
+	if (!check)
+		check = 0xffff; /* RFC 768: 0 means none */
+	st16(u, 6, check);
+
+	key = place * flows + flow;
+	struct slot *t = bpf_map_lookup_elem(&slots, &key);
+	if (!t)
+		goto failed;
+	if (READ_ONCE(t->number))
+		s->forgotten++;
+	t->due_ns = due;
+	*(volatile u64 *)&t->number = number + 1;
+
+	s->sent++;
+	s->end_ns = now;
+	if (limit && s->sent >= limit + (stream < limit_more))
+		s->done = 1;
+	return bpf_redirect(ifindex, 0);
+failed:
+	s->failed++;
+	s->done = 1;
+	return XDP_ABORTED;
+}
+
+/* One's complement sum of n bytes from byte off of the frame, folded; a global function, so that the verifier walks the
+ * loop once. Returns 0 (which is no valid folded sum of a UDP datagram) when the frame is shorter. */
+__noinline u32 sum_bytes(struct xdp_md *ctx, u32 off, u32 n)
+{
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	u64 sum = 0;
+	if (off > 64)
+		return 0;
+	void *p = d + off;
+	for (u32 i = 0; i < 200 && n >= 8; i++) {
+		if (p + 8 > end)
+			return 0;
+		sum += (u64)ld32(p, 0) + ld32(p, 4);
+		p += 8;
+		n -= 8;
+		asm volatile("" : "+r"(p)); /* or clang calculates with end, which the verifier forbids */
+	}
+	if (n & 4) {
+		if (p + 4 > end)
+			return 0;
+		sum += ld32(p, 0);
+		p += 4;
+	}
+	if (n & 2) {
+		if (p + 2 > end)
+			return 0;
+		sum += ld16(p, 0);
+		p += 2;
+	}
+	if (n & 1) {
+		if (p + 1 > end)
+			return 0;
+		sum += ld8(p, 0);
+	}
+	if (n & ~7)
+		return 0;
+	return csum_fold(sum);
+}
+
+/* Whether the message of n bytes from byte off of the frame is the expected one, but for its id. */
+__noinline int same(struct xdp_md *ctx, u32 off, u32 key, u32 n)
+{
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct expected *e = bpf_map_lookup_elem(&expected, &key);
+	if (!e || off > 64 || n != e->len)
+		return 0;
+	void *p = d + off;
+	u64 differ = 0;
+	u32 i;
+	for (i = 0; i < REPLY_WORDS && n >= 8; i++) {
+		if (p + 8 > end)
+			return 0;
+		u64 w = ld64(p, 0) ^ e->words[i];
+		differ |= i ? w : w & ~0xffffull;
+		p += 8;
+		n -= 8;
+		asm volatile("" : "+r"(p));
+	}
+	u64 last = 0;
+	u32 shift = 0;
+	if (n & 4) {
+		if (p + 4 > end)
+			return 0;
+		last = ld32(p, 0);
+		p += 4;
+		shift = 32;
+	}
+	if (n & 2) {
+		if (p + 2 > end)
+			return 0;
+		last |= (u64)ld16(p, 0) << shift;
+		p += 2;
+		shift += 16;
+	}
+	if (n & 1) {
+		if (p + 1 > end)
+			return 0;
+		last |= (u64)ld8(p, 0) << shift;
+	}
+	if (n & ~7 || i > REPLY_WORDS)
+		return 0;
+	differ |= last ^ e->words[i];
+	return !differ;
+}
+
+/* Whether the message repeats the question that was asked. Only called to say what is wrong with a reply. */
+__noinline int same_question(struct xdp_md *ctx, u32 off, u32 key)
+{
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct expected *e = bpf_map_lookup_elem(&expected, &key);
+	if (!e || off > 64)
+		return 0;
+	u8 *want = (u8 *)e->words;
+	void *p = d + off + DNS_HEADER;
+	for (u32 i = 0; i < 260 && i < e->question; i++) {
+		if (p + 1 > end || ld8(p, 0) != want[DNS_HEADER + i])
+			return 0;
+		p += 1;
+		asm volatile("" : "+r"(p));
+	}
+	return 1;
+}
+
+/* The bucket of a latency; *over says that there is none high enough. */
+static __always_inline u32 bucket(u64 ns, u32 *over)
+{
+	*over = 0;
+	if (ns < SUB)
+		return ns;
+	if (ns >> (TOP + 1)) {
+		*over = 1;
+		return BUCKETS - 1;
+	}
+	u32 e = 0; /* floor(log2(ns)) */
+	u64 v = ns;
+	if (v >> 32) { e += 32; v >>= 32; }
+	if (v >> 16) { e += 16; v >>= 16; }
+	if (v >> 8) { e += 8; v >>= 8; }
+	if (v >> 4) { e += 4; v >>= 4; }
+	if (v >> 2) { e += 2; v >>= 2; }
+	if (v >> 1)
+		e++;
+	u32 shift = (e - SUB_BITS) & 31;
+	return shift * SUB + (u32)(ns >> shift);
+}
+
+static __always_inline void latency(struct answer_stats *s, u64 l)
+{
+	u32 over, key = bucket(l, &over);
+	u64 *n = bpf_map_lookup_elem(&latencies, &key);
+	if (n)
+		(*n)++;
+	s->latency_over += over;
+	if (!s->latency_count || l < s->latency_min_ns)
+		s->latency_min_ns = l;
+	if (l > s->latency_max_ns)
+		s->latency_max_ns = l;
+	s->latency_sum_ns += l;
+	s->latency_count++;
+}
+
+/* Returns OURS if the frame goes back the way the run's requests came, or the reason why it does not. The match is that of
+ * the requests. */
+static __always_inline int classify_reply(void *d, void *end, u32 *udp)
+{
+	if (d + ETH_LEN > end)
+		return REASON_TOO_SHORT;
+	u32 off;
+	switch (ld16(d, 12)) {
+	case be16(ETHERTYPE_VLAN):
+	case be16(ETHERTYPE_QINQ):
+		return REASON_VLAN;
+	case be16(ETHERTYPE_ARP):
+		return REASON_ARP;
+	case be16(ETHERTYPE_IP4):
+		if (match.family != 4)
+			return REASON_FOREIGN_IP;
+		break;
+	case be16(ETHERTYPE_IP6):
+		if (match.family != 6)
+			return REASON_FOREIGN_IP;
+		break;
+	default:
+		return REASON_FOREIGN_L2;
+	}
+	if (match.family == 4) {
+		off = ETH_LEN + IP4_LEN;
+		if (d + ETH_LEN + IP4_LEN > end)
+			return REASON_TOO_SHORT;
+		u8 ver = ld8(d, 14);
+		if (ver >> 4 != 4 || ld32(d, 26) != match.dst[0] || ld32(d, 30) != match.src[0])
+			return REASON_FOREIGN_IP;
+		if (ver != 0x45)
+			return REASON_IP_OPTIONS;
+		if (ld16(d, 20) & be16(0x3fff)) /* more fragments, or an offset */
+			return REASON_FRAGMENT;
+		if (ld8(d, 23) != PROTO_UDP)
+			return REASON_FOREIGN_L4;
+	} else {
+		off = ETH_LEN + IP6_LEN;
+		if (d + ETH_LEN + IP6_LEN > end)
+			return REASON_TOO_SHORT;
+		if (ld8(d, 14) >> 4 != 6)
+			return REASON_FOREIGN_IP;
+		for (int i = 0; i < 4; i++)
+			if (ld32(d, 22 + 4 * i) != match.dst[i] || ld32(d, 38 + 4 * i) != match.src[i])
+				return REASON_FOREIGN_IP;
+		if (ld8(d, 20) != PROTO_UDP)
+			return REASON_FOREIGN_L4;
+	}
+	void *u = d + off;
+	if (u + UDP_LEN > end)
+		return REASON_TOO_SHORT;
+	u32 port = be16(ld16(u, 2));
+	if (ld16(u, 0) != be16(match.dst_port) || port < match.src_port_first || port - match.src_port_first >= flows)
+		return REASON_FOREIGN_PORT;
+	*udp = off;
+	return OURS;
+}
+
+/* Returns whether lengths agree and checksums are right, and counts what is wrong. A kernel leaves the UDP checksum to the
+ * device, which a veth never fills in: then the field holds the sum of the pseudo header alone. */
+static __always_inline int sound(struct xdp_md *ctx, struct answer_stats *s, u32 udp, u32 len)
+{
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *u = d + udp;
+	if (udp > 64 || u + UDP_LEN > end)
+		return 0; /* classify_reply saw to it */
+	u32 ip_len = match.family == 4 ? be16(ld16(d, 16)) : be16(ld16(d, 18)) + IP6_LEN;
+	u32 udp_len = be16(ld16(u, 4)), want = ETH_LEN + ip_len;
+	/* Ethernet pads to 60 bytes. */
+	if (udp + udp_len != want || udp_len < UDP_LEN + DNS_HEADER || (len != want && !(want < 60 && len == 60))) {
+		s->malformed++;
+		return 0;
+	}
+	u64 pseudo = be16(PROTO_UDP) + (u64)ld16(u, 4);
+	if (match.family == 4) {
+		u64 sum = 0;
+#pragma unroll
+		for (int i = 0; i < 5; i++)
+			sum += ld32(d, 14 + 4 * i);
+		if (csum_fold(sum) != 0xffff) {
+			s->corrupt_ip++;
+			return 0;
+		}
+		pseudo += (u64)ld32(d, 26) + ld32(d, 30);
+	} else {
+#pragma unroll
+		for (int i = 0; i < 8; i++)
+			pseudo += ld32(d, 22 + 4 * i);
+	}
+	u16 check = ld16(u, 6);
+	if (check && csum_fold(pseudo + sum_bytes(ctx, udp, udp_len)) == 0xffff)
+		return 1;
+	if (check && check == csum_fold(pseudo)) {
+		s->partial++;
+		return 1;
+	}
+	s->corrupt_udp++;
+	return 0;
+}
+
+SEC("xdp") int answers(struct xdp_md *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	u32 udp = 0, key = 0;
+	int why = classify_reply(d, end, &udp);
+	if (why != OURS) {
+		count(why);
+		return XDP_PASS;
+	}
+	count_queue(ctx);
+	count(REASON_COUNTED);
+	struct answer_stats *s = bpf_map_lookup_elem(&stats, &key);
+	if (!s)
+		return XDP_ABORTED;
+	u32 len = bpf_xdp_get_buff_len(ctx);
+	s->received++;
+	s->bytes += len;
+	if (!s->first_ns)
+		s->first_ns = now;
+	s->last_ns = now;
+	if (!sound(ctx, s, udp, len))
+		return XDP_DROP;
+	d = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	void *u = d + udp;
+	if (udp > 64 || u + UDP_LEN + DNS_HEADER > end)
+		return XDP_DROP; /* sound saw to it */
+	u32 flow = (be16(ld16(u, 2)) - match.src_port_first) & 0xffff, udp_len = be16(ld16(u, 4));
+	u8 flags = ld8(u, UDP_LEN + 2), code = ld8(u, UDP_LEN + 3) & 15;
+	key = be16(ld16(u, UDP_LEN)) * flows + flow;
+	struct slot *t = bpf_map_lookup_elem(&slots, &key);
+	u64 number = t ? READ_ONCE(t->number) : 0;
+	u64 due = t ? t->due_ns : 0;
+	if (!number || __sync_val_compare_and_swap(&t->number, number, 0) != number) {
+		s->unasked++;
+		return XDP_DROP;
+	}
+	s->codes[code]++;
+	key = (number - 1) % nrequests;
+	if (same(ctx, udp + UDP_LEN, key, udp_len - UDP_LEN)) {
+		s->right++;
+		if (flags & 2)
+			s->truncated++;
+		latency(s, now - due);
+		return XDP_DROP;
+	}
+	struct expected *e = bpf_map_lookup_elem(&expected, &key);
+	if (!e)
+		return XDP_ABORTED;
+	if (!same_question(ctx, udp + UDP_LEN, key))
+		s->wrong_question++;
+	else if (code != (e->words[0] >> 24 & 15))
+		s->wrong_code++;
+	else
+		s->wrong_answer++;
+	return XDP_DROP;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
