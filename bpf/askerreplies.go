@@ -82,19 +82,5 @@ func (t *AnswerStats) add(c *askAnswerStats) {
 	}
 }
 
-// Latencies returns the distribution of the latencies so far, in rising order. A bucket is at most 0.8 % wide; the last
-// possible one has no upper end.
-func (a *Asker) Latencies() ([]LatencyBucket, error) {
-	var out []LatencyBucket
-	for i := range uint32(latencyBuckets) {
-		n, err := sumPerCPU(a.obj.Latencies, i)
-		if err != nil {
-			return nil, fmt.Errorf("read latency bucket %d: %w", i, err)
-		}
-		if n > 0 {
-			from, to := latencyRange(i)
-			out = append(out, LatencyBucket{from, to, n})
-		}
-	}
-	return out, nil
-}
+// Latencies returns the distribution of the latencies of right answers so far.
+func (a *Asker) Latencies() ([]LatencyBucket, error) { return readLatencies(a.obj.Latencies) }

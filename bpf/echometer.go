@@ -8,14 +8,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// The histogram of c/echometer.bpf.c.
-const (
-	latencySubBits = 7
-	latencySub     = 1 << latencySubBits
-	latencyTop     = 36
-	latencyBuckets = (latencyTop - latencySubBits + 2) * latencySub
-)
-
 // EchoMeterOptions shapes an echo meter.
 type EchoMeterOptions struct {
 	Match   FlowMatch // of the requests, addresses, source ports and run included; the meter takes their replies
@@ -47,12 +39,6 @@ type EchoStats struct {
 	IPDVSum   uint64 // ns, sum of the absolute differences of their latencies (RFC 3393)
 
 	First, Last uint64 // CLOCK_MONOTONIC ns of the first and the last reply
-}
-
-// LatencyBucket is one non-empty step of a latency distribution.
-type LatencyBucket struct {
-	From, To uint64 // ns, inclusive
-	Count    uint64
 }
 
 // NewEchoMeter loads the program; attaching it is the caller's.
@@ -142,32 +128,8 @@ func (t *EchoStats) add(c *echometerEchoStats) {
 	t.WrongLength += c.WrongLength
 }
 
-// Latencies returns the distribution of the latencies so far, in rising order. A bucket is at most 0.8 % wide; the last
-// possible one has no upper end.
-func (e *EchoMeter) Latencies() ([]LatencyBucket, error) {
-	var out []LatencyBucket
-	for i := range uint32(latencyBuckets) {
-		n, err := sumPerCPU(e.obj.Latencies, i)
-		if err != nil {
-			return nil, fmt.Errorf("read latency bucket %d: %w", i, err)
-		}
-		if n > 0 {
-			from, to := latencyRange(i)
-			out = append(out, LatencyBucket{from, to, n})
-		}
-	}
-	return out, nil
-}
-
-// latencyRange is the inverse of bucket in c/echometer.bpf.c.
-func latencyRange(i uint32) (from, to uint64) {
-	if i < 2*latencySub { // up to there a bucket is 1 ns wide
-		return uint64(i), uint64(i)
-	}
-	shift := i/latencySub - 1
-	from = uint64(i-shift*latencySub) << shift
-	return from, from + 1<<shift - 1
-}
+// Latencies returns the distribution of the latencies so far.
+func (e *EchoMeter) Latencies() ([]LatencyBucket, error) { return readLatencies(e.obj.Latencies) }
 
 // Close unloads the program, unless a link still holds it. It may be called twice.
 func (e *EchoMeter) Close() error { return e.obj.Close() }

@@ -7,7 +7,8 @@
 // finds the request by port and id, compares the reply with the expected one byte for byte, notes the latency from the
 // request's intended time, and drops it.
 
-#include "flow.h"
+#include "latency.h"
+#include "reply.h"
 
 static long (*bpf_xdp_store_bytes)(struct xdp_md *ctx, u32 offset, const void *from, u32 len) = (void *)190;
 
@@ -112,20 +113,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct answer_stats);
 } stats SEC(".maps");
-
-/* Log-linear: below 2^SUB_BITS ns a bucket is 1 ns wide, above that every power of two is cut into 2^SUB_BITS buckets, none
- * wider than 1/128 = 0.8 % of its values. The last one also takes what is above 2^(TOP+1) ns = 137 s. */
-#define SUB_BITS 7
-#define SUB (1 << SUB_BITS)
-#define TOP 36
-#define BUCKETS ((TOP - SUB_BITS + 2) * SUB)
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, BUCKETS);
-	__type(key, u32);
-	__type(value, u64);
-} latencies SEC(".maps");
 
 volatile const u8 stream_of[CPUS] = {}; /* of each CPU that asks */
 volatile const u32 nstreams = 1;
@@ -362,101 +349,15 @@ __noinline int same_question(struct xdp_md *ctx, u32 off, u32 key)
 	return 1;
 }
 
-/* The bucket of a latency; *over says that there is none high enough. */
-static __always_inline u32 bucket(u64 ns, u32 *over)
-{
-	*over = 0;
-	if (ns < SUB)
-		return ns;
-	if (ns >> (TOP + 1)) {
-		*over = 1;
-		return BUCKETS - 1;
-	}
-	u32 e = 0; /* floor(log2(ns)) */
-	u64 v = ns;
-	if (v >> 32) { e += 32; v >>= 32; }
-	if (v >> 16) { e += 16; v >>= 16; }
-	if (v >> 8) { e += 8; v >>= 8; }
-	if (v >> 4) { e += 4; v >>= 4; }
-	if (v >> 2) { e += 2; v >>= 2; }
-	if (v >> 1)
-		e++;
-	u32 shift = (e - SUB_BITS) & 31;
-	return shift * SUB + (u32)(ns >> shift);
-}
-
 static __always_inline void latency(struct answer_stats *s, u64 l)
 {
-	u32 over, key = bucket(l, &over);
-	u64 *n = bpf_map_lookup_elem(&latencies, &key);
-	if (n)
-		(*n)++;
-	s->latency_over += over;
+	s->latency_over += note_latency(l);
 	if (!s->latency_count || l < s->latency_min_ns)
 		s->latency_min_ns = l;
 	if (l > s->latency_max_ns)
 		s->latency_max_ns = l;
 	s->latency_sum_ns += l;
 	s->latency_count++;
-}
-
-/* Returns OURS if the frame goes back the way the run's requests came, or the reason why it does not. The match is that of
- * the requests. */
-static __always_inline int classify_reply(void *d, void *end, u32 *udp)
-{
-	if (d + ETH_LEN > end)
-		return REASON_TOO_SHORT;
-	u32 off;
-	switch (ld16(d, 12)) {
-	case be16(ETHERTYPE_VLAN):
-	case be16(ETHERTYPE_QINQ):
-		return REASON_VLAN;
-	case be16(ETHERTYPE_ARP):
-		return REASON_ARP;
-	case be16(ETHERTYPE_IP4):
-		if (match.family != 4)
-			return REASON_FOREIGN_IP;
-		break;
-	case be16(ETHERTYPE_IP6):
-		if (match.family != 6)
-			return REASON_FOREIGN_IP;
-		break;
-	default:
-		return REASON_FOREIGN_L2;
-	}
-	if (match.family == 4) {
-		off = ETH_LEN + IP4_LEN;
-		if (d + ETH_LEN + IP4_LEN > end)
-			return REASON_TOO_SHORT;
-		u8 ver = ld8(d, 14);
-		if (ver >> 4 != 4 || ld32(d, 26) != match.dst[0] || ld32(d, 30) != match.src[0])
-			return REASON_FOREIGN_IP;
-		if (ver != 0x45)
-			return REASON_IP_OPTIONS;
-		if (ld16(d, 20) & be16(0x3fff)) /* more fragments, or an offset */
-			return REASON_FRAGMENT;
-		if (ld8(d, 23) != PROTO_UDP)
-			return REASON_FOREIGN_L4;
-	} else {
-		off = ETH_LEN + IP6_LEN;
-		if (d + ETH_LEN + IP6_LEN > end)
-			return REASON_TOO_SHORT;
-		if (ld8(d, 14) >> 4 != 6)
-			return REASON_FOREIGN_IP;
-		for (int i = 0; i < 4; i++)
-			if (ld32(d, 22 + 4 * i) != match.dst[i] || ld32(d, 38 + 4 * i) != match.src[i])
-				return REASON_FOREIGN_IP;
-		if (ld8(d, 20) != PROTO_UDP)
-			return REASON_FOREIGN_L4;
-	}
-	void *u = d + off;
-	if (u + UDP_LEN > end)
-		return REASON_TOO_SHORT;
-	u32 port = be16(ld16(u, 2));
-	if (ld16(u, 0) != be16(match.dst_port) || port < match.src_port_first || port - match.src_port_first >= flows)
-		return REASON_FOREIGN_PORT;
-	*udp = off;
-	return OURS;
 }
 
 /* Returns whether lengths agree and checksums are right, and counts what is wrong. A kernel leaves the UDP checksum to the

@@ -3,15 +3,8 @@
 // before anything else touches them, notes how long each took, follows their numbers, and drops them. In ping-pong it
 // also tells the generator that the next request may go.
 
-#include "flow.h"
-
-/* Latencies go into a log-linear histogram: below 2^SUB_BITS ns a bucket is 1 ns wide, above that every power of two is
- * cut into 2^SUB_BITS buckets, so a bucket is never wider than 1/128 = 0.8 % of its values. The last one also takes what
- * is above 2^(TOP+1) ns = 137 s. */
-#define SUB_BITS 7
-#define SUB (1 << SUB_BITS)
-#define TOP 36
-#define BUCKETS ((TOP - SUB_BITS + 2) * SUB)
+#include "latency.h"
+#include "reply.h"
 
 struct echo_stats {
 	u64 received;        /* replies of the run, whatever their state */
@@ -37,13 +30,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct echo_stats);
 } stats SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, BUCKETS);
-	__type(key, u32);
-	__type(value, u64);
-} latencies SEC(".maps");
 
 struct stream_state {
 	u64 next;       /* 1 + highest number that came */
@@ -107,92 +93,6 @@ static __always_inline enum verdict mark(u32 stream, u64 number)
 	return CONTENDED;
 }
 
-/* The bucket of a latency; *over says that there is none high enough. */
-static __always_inline u32 bucket(u64 ns, u32 *over)
-{
-	*over = 0;
-	if (ns < SUB)
-		return ns;
-	if (ns >> (TOP + 1)) {
-		*over = 1;
-		return BUCKETS - 1;
-	}
-	u32 e = 0; /* floor(log2(ns)) */
-	u64 v = ns;
-	if (v >> 32) { e += 32; v >>= 32; }
-	if (v >> 16) { e += 16; v >>= 16; }
-	if (v >> 8) { e += 8; v >>= 8; }
-	if (v >> 4) { e += 4; v >>= 4; }
-	if (v >> 2) { e += 2; v >>= 2; }
-	if (v >> 1)
-		e++;
-	u32 shift = (e - SUB_BITS) & 31;
-	return shift * SUB + (u32)(ns >> shift);
-}
-
-/* Returns OURS if the frame goes back the way the run's requests came, or the reason why it does not. The match is that of
- * the requests. */
-static __always_inline int classify_reply(void *d, void *end, u32 *udp)
-{
-	if (d + ETH_LEN > end)
-		return REASON_TOO_SHORT;
-	switch (ld16(d, 12)) {
-	case be16(ETHERTYPE_VLAN):
-	case be16(ETHERTYPE_QINQ):
-		return REASON_VLAN;
-	case be16(ETHERTYPE_ARP):
-		return REASON_ARP;
-	case be16(ETHERTYPE_IP4):
-		if (match.family != 4)
-			return REASON_FOREIGN_IP;
-		break;
-	case be16(ETHERTYPE_IP6):
-		if (match.family != 6)
-			return REASON_FOREIGN_IP;
-		break;
-	default:
-		return REASON_FOREIGN_L2;
-	}
-	u32 off;
-	if (match.family == 4) {
-		off = ETH_LEN + IP4_LEN;
-		if (d + ETH_LEN + IP4_LEN > end)
-			return REASON_TOO_SHORT;
-		u8 ver = ld8(d, 14);
-		if (ver >> 4 != 4 || ld32(d, 26) != match.dst[0] || ld32(d, 30) != match.src[0])
-			return REASON_FOREIGN_IP;
-		if (ver != 0x45)
-			return REASON_IP_OPTIONS;
-		if (ld16(d, 20) & be16(0x3fff)) /* more fragments, or an offset */
-			return REASON_FRAGMENT;
-		if (ld8(d, 23) != PROTO_UDP)
-			return REASON_FOREIGN_L4;
-	} else {
-		off = ETH_LEN + IP6_LEN;
-		if (d + ETH_LEN + IP6_LEN > end)
-			return REASON_TOO_SHORT;
-		if (ld8(d, 14) >> 4 != 6)
-			return REASON_FOREIGN_IP;
-		for (int i = 0; i < 4; i++)
-			if (ld32(d, 22 + 4 * i) != match.dst[i] || ld32(d, 38 + 4 * i) != match.src[i])
-				return REASON_FOREIGN_IP;
-		if (ld8(d, 20) != PROTO_UDP)
-			return REASON_FOREIGN_L4;
-	}
-	void *u = d + off;
-	if (u + UDP_LEN > end)
-		return REASON_TOO_SHORT;
-	u32 port = be16(ld16(u, 2));
-	if (ld16(u, 0) != be16(match.dst_port) || port < match.src_port_first || port - match.src_port_first >= match.src_ports)
-		return REASON_FOREIGN_PORT;
-	if (u + UDP_LEN + STAMP_LEN > end)
-		return REASON_TOO_SHORT;
-	if (ld32(u, UDP_LEN) != be32(match.run))
-		return REASON_FOREIGN_RUN;
-	*udp = off;
-	return OURS;
-}
-
 static __always_inline int pattern_ok(void *payload, void *end, u32 i)
 {
 	if (i < STAMP_LEN || i > 9000)
@@ -235,11 +135,7 @@ static __always_inline void latency(struct echo_stats *s, struct stream_state *t
 		return;
 	}
 	u64 l = now - at;
-	u32 over, key = bucket(l, &over);
-	u64 *n = bpf_map_lookup_elem(&latencies, &key);
-	if (n)
-		(*n)++;
-	s->latency_over += over;
+	s->latency_over += note_latency(l);
 	if (!s->latency_count || l < s->latency_min_ns)
 		s->latency_min_ns = l;
 	if (l > s->latency_max_ns)
