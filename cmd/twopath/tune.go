@@ -93,7 +93,7 @@ func (a *app) tunePlanCommand() *cobra.Command {
 		switch why := carries(o.Port); {
 		case why != nil:
 			fmt.Fprintf(a.stdout, "\napply would refuse: %v\n", why)
-		case len(o.Changes(plan)) == 0:
+		case o.Changes(plan) == 0:
 			fmt.Fprintln(a.stdout, "\nnothing to change")
 		default:
 			fmt.Fprintf(a.stdout, "\nset it: sudo %s; afterwards: sudo twopath tune undo\n", f.again(o))
@@ -154,7 +154,7 @@ or two.`,
 			}
 			fmt.Fprintln(a.stdout)
 		}
-		if os.Geteuid() != 0 && len(o.Changes(plan)) > 0 {
+		if os.Geteuid() != 0 && o.Changes(plan) > 0 {
 			return fail(exitMachine, "setting knobs needs root; run it with sudo")
 		}
 		j, err := host.TuneApply(o, plan)

@@ -116,12 +116,23 @@ func (o TuneOptions) step(name string, at knob.At, cpus []int) Step {
 	return s
 }
 
-// Changes are the steps that change something, as the knob package takes them. A value that was asked for, and cannot be
-// set, is among them: applying it is refused.
-func (o TuneOptions) Changes(plan []Step) []knob.Want {
-	var out []knob.Want
+// Changes counts the steps that change something. A value that was asked for, and cannot be set, is among them: applying it
+// is refused.
+func (o TuneOptions) Changes(plan []Step) int {
+	n := 0
 	for _, s := range plan {
 		if s.Action == Change || s.Action == Lacking && o.Set[s.Knob] != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// wants are the values of a plan, as the knob package takes them: also of what is as wanted, and is to stay so.
+func (o TuneOptions) wants(plan []Step) []knob.Want {
+	var out []knob.Want
+	for _, s := range plan {
+		if s.Want != "" && (s.Action != Lacking || o.Set[s.Knob] != "") {
 			out = append(out, knob.Want{Knob: s.Knob, Value: s.Want})
 		}
 	}
@@ -131,7 +142,7 @@ func (o TuneOptions) Changes(plan []Step) []knob.Want {
 // TuneApply carries a plan out; the journal is nil when there was nothing to do. The error is a *knob.Refused when a knob
 // could not be set, and then everything is as it was; knob.ErrTuned is in it when the machine is tuned already.
 func TuneApply(o TuneOptions, plan []Step) (*knob.Journal, error) {
-	return knob.Apply(knob.Options{Kind: knob.Tune, Port: o.Port, Dir: o.Dir, Root: o.root}, o.Changes(plan))
+	return knob.Apply(knob.Options{Kind: knob.Tune, Port: o.Port, Dir: o.Dir, Root: o.root}, o.wants(plan))
 }
 
 // tunedCheck says whether a tuning is in force.

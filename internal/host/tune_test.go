@@ -69,15 +69,14 @@ func TestTunePlan(t *testing.T) {
 	if plan, err = TunePlan(o); err != nil || len(plan) != 3 || byName(plan, "dev_weight").Want != "512" || byName(plan, "busy_read").Action != Keep {
 		t.Errorf("some of them: %+v, %v", plan, err)
 	}
-	changes := o.Changes(plan)
-	if len(changes) != 2 {
-		t.Errorf("changes %v", changes)
+	if n := o.Changes(plan); n != 2 {
+		t.Errorf("%d changes", n)
 	}
 	j, err := TuneApply(o, plan)
 	if err != nil || len(j.Settings) != 2 || !j.Settled {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if again, err := TunePlan(o); err != nil || len(o.Changes(again)) != 0 {
+	if again, err := TunePlan(o); err != nil || o.Changes(again) != 0 {
 		t.Errorf("after apply: %+v, %v", again, err)
 	}
 	if c := tunedCheck(o.Dir); c.Status != Pass || !strings.Contains(c.What, "dev_weight 64 -> 512") || !strings.Contains(c.Cure, "tune undo") {

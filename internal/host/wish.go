@@ -31,6 +31,15 @@ func least(n int) func(knob.Reading, []int) string {
 	}
 }
 
+// single wants no more than one; 0 is left alone, as that of a driver which does not count (and with a time of 0 as well a
+// driver may never interrupt: include/uapi/linux/ethtool.h, struct ethtool_coalesce).
+func single(now knob.Reading, _ []int) string {
+	if n, err := strconv.Atoi(now.Value); err == nil && n > 1 {
+		return "1"
+	}
+	return ""
+}
+
 // most wants as much as the driver has.
 func most(now knob.Reading, _ []int) string {
 	if now.Most == 0 {
@@ -94,8 +103,10 @@ func wishFor(name, profile string) wish {
 		return wish{choose(most, nil), "a larger ring bridges longer stalls, and falls out of the cache sooner", "the link may go down for a second or two"}
 	case "tx_ring":
 		return wish{choose(most, nil), "room for what is sent in bursts", "the link may go down for a second or two"}
-	case "rx_usecs", "rx_frames":
+	case "rx_usecs":
 		return wish{choose(nil, is("0")), "how long the NIC keeps frames back to save interrupts", "more interrupts"}
+	case "rx_frames":
+		return wish{choose(nil, single), "how many frames the NIC keeps back to save interrupts", "more interrupts"}
 	case "tx_usecs", "tx_frames":
 		return wish{nil, "how long the NIC keeps completions back", "more interrupts when lower"}
 	case "adaptive_rx", "adaptive_tx":

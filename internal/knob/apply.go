@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"twopath/compare"
@@ -41,14 +42,14 @@ type Refused struct {
 }
 
 func (e *Refused) Error() string {
-	return fmt.Sprintf("set %s to %s: %v", e.Knob, e.Value, e.Err)
+	return fmt.Sprintf("set %s to %s: %s", e.Knob, e.Value, strings.TrimPrefix(e.Err.Error(), e.Knob+": "))
 }
 
 // Unwrap returns the cause.
 func (e *Refused) Unwrap() error { return e.Err }
 
-// Apply sets knobs, and returns the journal to undo them by; what is as wanted already is left out, and when all is, the
-// journal is nil. The journal is on disk before the first change. When a knob cannot be set, all are put back, and the error
+// Apply sets knobs, and returns the journal to undo them by; when all are as wanted already, it is nil. What is as wanted, and
+// is moved by another knob's change, is set as well. The journal is on disk before the first change. When a knob cannot be set, all are put back, and the error
 // is a *Refused. Queues are set first, since other settings are per queue.
 func Apply(o Options, wants []Want) (_ *Journal, err error) {
 	if o.Dir == "" {
@@ -114,20 +115,22 @@ func (j *Journal) plan(wants []Want) error {
 		q := wants[i]
 		wants = slices.Insert(slices.Delete(wants, i, i+1), 0, q)
 	}
-	port := false
+	change, port := false, false
 	for _, w := range wants {
 		r, err := Read(w.Knob, at)
 		if err != nil {
 			return &Refused{w.Knob, w.Value, err}
 		}
-		if r.Value == w.Value {
-			continue
+		if r.Value != w.Value {
+			if r.Fixed != "" {
+				return &Refused{w.Knob, w.Value, &Unsupported{Knob: w.Knob, Why: r.Fixed}}
+			}
+			change, port = true, port || scopeOf(w.Knob) == compare.Port
 		}
-		if r.Fixed != "" {
-			return &Refused{w.Knob, w.Value, &Unsupported{Knob: w.Knob, Why: r.Fixed}}
-		}
-		port = port || scopeOf(w.Knob) == compare.Port
 		j.Settings = append(j.Settings, Setting{Knob: w.Knob, Before: r.Value, Want: w.Value})
+	}
+	if !change {
+		j.Settings = nil
 	}
 	if !port {
 		return nil
@@ -150,7 +153,7 @@ func (j *Journal) set() error {
 	at := j.at()
 	for i := range j.Settings {
 		s := &j.Settings[i]
-		if s.Want == "" {
+		if s.Want == "" || s.Want == s.Before {
 			continue
 		}
 		if err := write(s.Knob, s.Want, at); err != nil {
@@ -160,7 +163,7 @@ func (j *Journal) set() error {
 	for i := range j.Settings {
 		s := &j.Settings[i]
 		r, err := Read(s.Knob, at)
-		if err == nil && s.Want != "" && r.Value == s.Before {
+		if err == nil && s.Want != "" && r.Value != s.Want && (r.Value == s.Before || s.Want == s.Before) {
 			if err = write(s.Knob, s.Want, at); err == nil {
 				r, err = Read(s.Knob, at)
 			}
@@ -170,12 +173,14 @@ func (j *Journal) set() error {
 			return &Refused{s.Knob, s.Want, err}
 		case err != nil: // it went with another one's change, and comes back with it
 			continue
-		case s.Want != "" && r.Value == s.Before:
+		case s.Want != "" && s.Want != s.Before && r.Value == s.Before:
 			return &Refused{s.Knob, s.Want, fmt.Errorf("the setting was taken, and is %q as before", r.Value)}
 		}
 		s.After = r.Value
 	}
-	j.Settings = slices.DeleteFunc(j.Settings, func(s Setting) bool { return s.Want == "" && (s.After == s.Before || s.After == "") })
+	j.Settings = slices.DeleteFunc(j.Settings, func(s Setting) bool {
+		return s.After == s.Before && (s.Want == "" || s.Want == s.Before) || s.Want == "" && s.After == ""
+	})
 	j.Settled = true
 	return nil
 }
@@ -266,7 +271,7 @@ func (j *Journal) undo() ([]Undone, error) {
 		err = errors.Join(err, portErr)
 	}
 	if !j.Settled { // what the change never moved is nobody's business
-		out = slices.DeleteFunc(out, func(u Undone) bool { return u.Want == "" && u.Left == "" && u.After == "" })
+		out = slices.DeleteFunc(out, func(u Undone) bool { return (u.Want == "" || u.Want == u.Before) && u.Left == "" && u.After == "" })
 	}
 	if err != nil {
 		return out, err
