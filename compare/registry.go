@@ -38,8 +38,6 @@ type TestInfo struct {
 	Headline string
 	// Limit names what stands for the ceiling of the rig in this test; "" is none.
 	Limit string
-	// SUTSends says that the load is the SUT's own, so that a rate it does not reach is its doing.
-	SUTSends bool
 }
 
 // xdpVariants are the ways to open AF_XDP sockets, and the library that Go users have today.

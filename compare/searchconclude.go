@@ -14,6 +14,15 @@ import (
 func ConcludeSearch(d *Document) {
 	for i := range d.Arms {
 		a := &d.Arms[i]
+		a.Trials, a.Valid = 0, 0
+		for k := range d.Trials {
+			if t := &d.Trials[k]; t.Arm == a.Name && t.Kind == SearchRun {
+				a.Trials++
+				if t.Valid {
+					a.Valid++
+				}
+			}
+		}
 		if a.Effective.Placement == "" {
 			a.Effective.Placement = d.Rig.Placement
 		}

@@ -54,8 +54,13 @@ type SearchRunOptions struct {
 	Progress func(SearchProgress)
 }
 
-// maxBarren is how many trials in a row may come to nothing, all attempts invalid, before an arm's search is given up.
-const maxBarren = 3
+const (
+	// maxBarren is how many trials in a row may come to nothing, all attempts invalid, before an arm's search is given up.
+	maxBarren = 3
+	// maxShort is how many of these, because the load was not offered, say that the generator cannot offer it. One alone may
+	// be the doing of whoever disturbed the machine.
+	maxShort = 2
+)
 
 // severeShortfall is the share of the intended load up to which what was not offered does not count as lost (RFC 9971 asks to
 // count a severe deviation): the end of a trial that is late by some microseconds says nothing about the SUT.
@@ -76,13 +81,13 @@ func SearchLoss(t *Trial, load float64) float64 {
 
 // RunSearches makes the trials that the searches ask for through do, which performs one and fills in its counts. Each round
 // gives every open search one trial, in turn forwards and backwards, so that a drift of the machine falls on all alike. An
-// invalid trial is repeated at once, at most twice. When all attempts could not offer the load, the search's highest load is
-// lowered; when they failed otherwise, the search asks again, and is stopped if that keeps failing.
+// invalid trial is repeated at once, at most twice. When all attempts fail, the search asks again in the next round. If that keeps
+// failing, it is stopped; but if what failed is that the load was not offered, its highest load is lowered.
 //
 // When ctx is cancelled, RunSearches drops the trial under way and returns the rest as incomplete, with a nil error. When do
 // fails with an [*ArmError], that arm's search is stopped and the others go on; any other error ends them all.
 func RunSearches(ctx context.Context, searches []Searcher, o SearchRunOptions, do func(context.Context, SearchTrial) (Trial, error)) (Outcome, error) {
-	r := searchRun{o: o, do: do, searches: slices.Clone(searches), barren: map[string]int{}}
+	r := searchRun{o: o, do: do, searches: slices.Clone(searches), barren: map[string]int{}, short: map[string]shortfall{}}
 	if r.o.Now == nil {
 		r.o.Now = time.Now
 	}
@@ -124,7 +129,15 @@ type searchRun struct {
 	do       func(context.Context, SearchTrial) (Trial, error)
 	searches []Searcher
 	out      Outcome
-	barren   map[string]int // trials in a row without a valid attempt, by label
+	barren   map[string]int       // trials in a row without a valid attempt, by label
+	short    map[string]shortfall // of these, the last ones
+}
+
+// shortfall is a load that was not offered.
+type shortfall struct {
+	load    float64
+	times   int
+	offered float64 // the most that was
 }
 
 // one makes one trial, with its repeats, and tells the search.
@@ -163,7 +176,7 @@ func (r *searchRun) one(ctx context.Context, s Searcher, spec SearchTrial) error
 			s.Search.Add(LoadTrial{Load: spec.Input.Load, Seconds: spec.Input.Seconds, LossRatio: p.Loss})
 			p.Lower, p.Upper = s.Search.Bounds(spec.Input.Goal)
 			r.o.Progress(p)
-			r.barren[s.Label] = 0
+			r.barren[s.Label], r.short[s.Label] = 0, shortfall{}
 			return nil
 		}
 		r.o.Progress(p)
@@ -172,8 +185,16 @@ func (r *searchRun) one(ctx context.Context, s Searcher, spec SearchTrial) error
 		offered = math.Max(offered, zeroIfNaN(t.SentPPS()))
 	}
 	if short && !r.o.SUTSends {
-		s.Search.CannotOffer(spec.Input.Load, offered)
-		return nil
+		f := r.short[s.Label]
+		if f.load != spec.Input.Load {
+			f = shortfall{load: spec.Input.Load}
+		}
+		f.times, f.offered = f.times+1, math.Max(f.offered, offered)
+		if r.short[s.Label] = f; f.times >= maxShort {
+			s.Search.CannotOffer(f.load, f.offered)
+			r.barren[s.Label], r.short[s.Label] = 0, shortfall{}
+			return nil
+		}
 	}
 	if r.barren[s.Label]++; r.barren[s.Label] >= maxBarren {
 		s.Search.Stop(fmt.Sprintf("%d trials in a row were invalid, all attempts, the last because %s", maxBarren, why))

@@ -73,7 +73,7 @@ Without --nic everything happens on a veth cable between two network namespaces 
 	root.SetIn(a.stdin)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.flagError(c, err) })
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(a.demoCommand(), a.compareCommand(), a.runCommand(), a.reproduceCommand(), a.rigCommand(), a.doctorCommand(), a.tuneCommand(), a.reportCommand(), a.diffCommand(),
+	root.AddCommand(a.demoCommand(), a.compareCommand(), a.runCommand(), a.searchCommand(), a.reproduceCommand(), a.rigCommand(), a.doctorCommand(), a.tuneCommand(), a.reportCommand(), a.diffCommand(),
 		a.agentCommand(), a.schemaCommand(), a.versionCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [verb]", Short: "Help about a verb", RunE: func(c *cobra.Command, args []string) error {
 		target, rest, err := root.Find(args)

@@ -85,11 +85,16 @@ func (d *display) progress(p session.Progress) {
 		d.state.Phase = "limit"
 	case session.PhasePilot:
 		d.state.Phase = "choosing a setting"
+	case session.PhaseSearch:
+		d.state.Phase = "search"
 	case session.PhaseTrial:
 		d.state.Trial, d.state.Trials = min(p.Done+1, p.Total), p.Total
 		if p.Left > 0 {
 			d.eta = time.Now().Add(p.Left + later)
 		}
+	}
+	if p.Search != nil {
+		d.state.Arm = p.What + "  " + searchText(p.Search)
 	}
 	d.seen, d.at = 0, time.Time{}
 	d.draw()

@@ -110,6 +110,18 @@ func TestBadInput(t *testing.T) {
 		{"compare --plan " + file("tab.yaml", "test: [\n"), 2, []string{"plan"}},
 		{"compare udp-rx xdp:auto", 2, []string{"xdp:auto", "twopath run"}},
 		{"run udp-rx xdp:auto kernel:epoll", 2, []string{"run"}},
+		{"search", 2, []string{"udp-rx"}},
+		{"search udp-rx kernel:epol", 2, []string{"epol", "epoll"}},
+		{"search udp-rx --goal rfc2455", 2, []string{"rfc2455", "rfc2544"}},
+		{"search udp-rx --goal loss=200%", 2, []string{"loss", "below 100 %"}},
+		{"search udp-rx --goal quick --goal quick", 2, []string{"quick", "twice"}},
+		{"search udp-rx --placement sender", 2, []string{"sender", "shared", "compare udp-rx --rate max"}},
+		{"search udp-rx --rate 1M", 2, []string{"--rate"}},
+		{"search udp-rx --blocks 6", 2, []string{"--blocks"}},
+		{"search udp-rx --max-load max", 2, []string{"max", "number"}},
+		{"search udp-rx --max-trials -1", 2, []string{"max_trials", "negative"}},
+		{"search udp-rx xdp:auto xdp:auto", 2, []string{"xdp:auto", "twice"}},
+		{"compare udp-rx --goal quick", 2, []string{"--goal"}},
 		{"demo now", 2, []string{"demo"}},
 		{"report", 2, []string{"report"}},
 		{"report /nonexistent", 2, []string{"nonexistent"}},
@@ -150,7 +162,7 @@ func TestBadInput(t *testing.T) {
 
 func TestHelpOfEveryVerbShowsExamples(t *testing.T) {
 	_, stdout, _ := call()
-	for _, verb := range []string{"demo", "compare", "run", "rig", "doctor", "tune", "report", "diff", "agent", "schema", "version", "completion"} {
+	for _, verb := range []string{"demo", "compare", "run", "search", "rig", "doctor", "tune", "report", "diff", "agent", "schema", "version", "completion"} {
 		if !strings.Contains(stdout, "\n  "+verb+" ") {
 			t.Errorf("the list of verbs lacks %s", verb)
 		}

@@ -11,8 +11,13 @@ import (
 	"twopath/internal/session"
 )
 
-// measure carries out the plan, one number of queues after another, and writes what came of it, also when interrupted.
+// measure carries out a plan of comparison or, with single, of one arm.
 func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document, error) {
+	return a.carryOut(p, o, runOptions{single: single})
+}
+
+// carryOut carries out the plan, one number of queues after another, and writes what came of it, also when interrupted.
+func (a *app) carryOut(p compare.Plan, o output, run runOptions) ([]compare.Document, error) {
 	ctx, w := a.interruptible()
 	defer w.end()
 	var docs []compare.Document
@@ -21,7 +26,8 @@ func (a *app) measure(p compare.Plan, o output, single bool) ([]compare.Document
 		one := p
 		one.Queues = compare.Queues{n}
 		var some []compare.Document
-		some, err = a.measureOn(ctx, w, one, o, runOptions{single: single, others: p.Queues})
+		run.others = p.Queues
+		some, err = a.measureOn(ctx, w, one, o, run)
 		for i := range some {
 			some[i].Plan.Queues = p.Queues
 		}
@@ -51,6 +57,9 @@ type runOptions struct {
 	single bool   // arms alone, no comparison
 	every  uint64 // packets that make a milestone; 0 is none
 	others []int  // numbers of queues that further rigs of the run have
+	search bool   // the highest rate of each arm, instead of a comparison
+	// warnings are caveats known before the rig is there.
+	warnings []compare.Warning
 }
 
 // measureOn carries out a plan of one number of queues, on a rig that has as many, and removes everything.
@@ -66,7 +75,7 @@ func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output,
 	w.onLeave(b.leave)
 	show := a.newDisplay(o.quiet || o.json == "-" && !isTerminal(a.stderr), b.bench)
 	docs, err := session.Run(ctx, session.Options{Plan: p, Bench: b.bench, Argv: a.argv, Version: programVersion(), Host: b.host, Rig: b.rig,
-		LinkBPS: b.linkBPS, Warnings: b.warnings, Single: run.single, Every: run.every, DNS: asked, Frames: frames,
+		LinkBPS: b.linkBPS, Warnings: append(b.warnings, run.warnings...), Single: run.single, Every: run.every, Search: run.search, DNS: asked, Frames: frames,
 		Progress: show.progress})
 	show.close()
 	// The rig goes before anything is printed: what is on the screen is then all that is left.
@@ -79,7 +88,7 @@ func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output,
 func measured(docs []compare.Document) bool {
 	for _, d := range docs {
 		for _, t := range d.Trials {
-			if t.Kind == compare.Measured {
+			if t.Kind == compare.Measured || t.Kind == compare.SearchRun {
 				return true
 			}
 		}
@@ -90,14 +99,8 @@ func measured(docs []compare.Document) bool {
 // outcome turns finished documents into the exit code of the contract: requirements first, then whether anything valid and
 // conclusive was measured.
 func outcome(docs []compare.Document, single bool) error {
-	var failed []string
 	code := exitDone
 	for _, d := range docs {
-		for _, r := range d.Requirements {
-			if !r.OK {
-				failed = append(failed, fmt.Sprintf("%s (%s)", r.Text, r.Because))
-			}
-		}
 		if v := d.Verdict; v != nil && !single {
 			switch v.Word {
 			case compare.Inconclusive, compare.Insufficient, compare.NotComparable:
@@ -107,6 +110,19 @@ func outcome(docs []compare.Document, single bool) error {
 		for _, arm := range d.Arms {
 			if arm.Trials > 0 && arm.Valid == 0 {
 				code = exitInconclusive
+			}
+		}
+	}
+	return exitOf(docs, code)
+}
+
+// exitOf is the error of finished documents: a requirement that failed, else the code.
+func exitOf(docs []compare.Document, code int) error {
+	var failed []string
+	for _, d := range docs {
+		for _, r := range d.Requirements {
+			if !r.OK {
+				failed = append(failed, fmt.Sprintf("%s (%s)", r.Text, r.Because))
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,9 +58,10 @@ type planValue struct {
 	given []string
 	typ   string
 	many  bool
+	sep   string // between the values of many; "" is a comma
 }
 
-func (v *planValue) String() string { return strings.Join(v.given, ",") }
+func (v *planValue) String() string { return strings.Join(v.given, cmp.Or(v.sep, ",")) }
 func (v *planValue) Type() string   { return v.typ }
 func (v *planValue) Set(s string) error {
 	if v.many {

@@ -26,7 +26,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Args: exactly(1, -1, "record files"),
 	}
 	c.Flags().StringVar(&format, "format", "text", "text, json, csv or html")
-	c.Flags().StringVar(&rows, "rows", "trials", "of csv: trials, arms or comparisons")
+	c.Flags().StringVar(&rows, "rows", "trials", "of csv: trials, arms, goals (of a search) or comparisons")
 	c.Flags().StringVarP(&to, "output", "o", "-", "`FILE` to write to, - is stdout")
 	wide := c.Flags().Bool("wide", false, "of text: every trial, witness and setting")
 	c.RunE = func(_ *cobra.Command, files []string) error {
@@ -55,7 +55,7 @@ func (a *app) reportCommand() *cobra.Command {
 type render func(io.Writer, []compare.Document) error
 
 func (a *app) renderer(format, rows string, wide bool) (render, error) {
-	tables := map[string]render{"trials": report.CSV, "arms": report.CSVArms, "comparisons": report.CSVComparisons}
+	tables := map[string]render{"trials": report.CSV, "arms": report.CSVArms, "goals": report.CSVGoals, "comparisons": report.CSVComparisons}
 	switch format {
 	case "text":
 		return func(w io.Writer, docs []compare.Document) error {
@@ -70,7 +70,7 @@ func (a *app) renderer(format, rows string, wide bool) (render, error) {
 		if t, ok := tables[rows]; ok {
 			return t, nil
 		}
-		return nil, compare.Unknown("rows", rows, "no such table", []string{"trials", "arms", "comparisons"})
+		return nil, compare.Unknown("rows", rows, "no such table", []string{"trials", "arms", "goals", "comparisons"})
 	}
 	return nil, compare.Unknown("format", format, "no such format", []string{"text", "json", "csv", "html"})
 }

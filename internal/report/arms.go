@@ -70,7 +70,7 @@ type metric struct {
 
 // metrics are the rows that say something for this document.
 func (v *view) metrics() []metric {
-	packets := v.packetTest()
+	packets := v.packetTest() && v.doc.Search == nil
 	of := func(get func(*compare.Arm) *float64, format func(float64) string) func(*compare.Arm) string {
 		return func(a *compare.Arm) string { return opt(get(a), format) }
 	}

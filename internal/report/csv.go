@@ -36,6 +36,47 @@ func CSVComparisons(w io.Writer, docs []compare.Document) error {
 	return writeCSV(w, docs, comparisonColumns(), func(d *compare.Document) []compare.Comparison { return d.Comparisons })
 }
 
+// CSVGoals writes one row per arm and goal of a search.
+func CSVGoals(w io.Writer, docs []compare.Document) error {
+	return writeCSV(w, docs, goalColumns(), func(d *compare.Document) []armGoal {
+		var rows []armGoal
+		for i := range d.Arms {
+			for k := range d.Arms[i].Goals {
+				rows = append(rows, armGoal{d.Arms[i].Name, d.Arms[i].Goals[k]})
+			}
+		}
+		return rows
+	})
+}
+
+// armGoal is an arm's result for one goal.
+type armGoal struct {
+	arm string
+	compare.GoalResult
+}
+
+func goalColumns() []column[armGoal] {
+	text := func(head string, f func(*armGoal) string) column[armGoal] {
+		return column[armGoal]{head, func(_ *compare.Document, g *armGoal) string { return f(g) }}
+	}
+	return []column[armGoal]{
+		text("arm", func(g *armGoal) string { return g.arm }),
+		text("goal", func(g *armGoal) string { return g.Goal.Name }),
+		text("final_trial_seconds", func(g *armGoal) string { return csvFloat(g.Goal.FinalSeconds) }),
+		text("duration_sum_seconds", func(g *armGoal) string { return csvFloat(g.Goal.SumSeconds) }),
+		text("loss_ratio", func(g *armGoal) string { return csvFloat(g.Goal.LossRatio) }),
+		text("exceed_ratio", func(g *armGoal) string { return csvFloat(g.Goal.ExceedRatio) }),
+		text("width", func(g *armGoal) string { return csvFloat(g.Goal.Width) }),
+		text("initial_trial_seconds", func(g *armGoal) string { return csvFloat(g.Goal.InitialSeconds) }),
+		text("regular", func(g *armGoal) string { return strconv.FormatBool(g.Regular) }),
+		text("irregular", func(g *armGoal) string { return string(g.Irregular) }),
+		text("because", func(g *armGoal) string { return g.Because }),
+		text("lower_pps", func(g *armGoal) string { return csvNumber(g.LowerPPS) }),
+		text("upper_pps", func(g *armGoal) string { return csvNumber(g.UpperPPS) }),
+		text("conditional_pps", func(g *armGoal) string { return csvNumber(g.ConditionalPPS) }),
+	}
+}
+
 func writeCSV[T any](w io.Writer, docs []compare.Document, columns []column[T], rows func(*compare.Document) []T) error {
 	all := append(cellColumns[T](), columns...)
 	c := csv.NewWriter(w)
@@ -119,6 +160,7 @@ func trialColumns() []column[compare.Trial] {
 		text("valid", func(t *trial) string { return strconv.FormatBool(t.Valid) }),
 		text("invalid_because", func(t *trial) string { return t.InvalidBecause }),
 		text("seconds", func(t *trial) string { return csvFloat(t.Seconds) }),
+		text("load_pps", func(t *trial) string { return csvNumber(t.LoadPPS) }),
 		count("offered", func(t *trial) uint64 { return t.Offered }),
 		optional("handed", func(t *trial) *uint64 { return t.Handed }),
 		count("sent", func(t *trial) uint64 { return t.Sent }),

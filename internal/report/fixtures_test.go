@@ -329,12 +329,11 @@ func documents() map[string]*compare.Document {
 	}()
 
 	out["search"] = func() *compare.Document {
-		doc := compared(fixture(line1g, 6, recvmmsg(), xdpAuto()), compare.Comparison{Metric: "lower_pps", AValue: num(182000), BValue: num(1402000), Ratio: num(7.703), CI: &[2]float64{7.1, 8.2}, Blocks: 6, Word: compare.Faster})
-		doc.Arms[0].LowerPPS, doc.Arms[0].UpperPPS, doc.Arms[0].ConditionalPPS = num(182000), num(183100), num(181950)
-		doc.Arms[1].LowerPPS, doc.Arms[1].UpperPPS = num(1402000), num(1409500)
-		doc.Requirements = []compare.RequirementResult{{Text: "xdp:auto.loss_ratio<=1e-4", Value: num(0), OK: true}, {Text: "kernel.lower_pps>=1M", Value: num(182000), Because: "kernel:recvmmsg.lower_pps is 182000"}}
+		doc := searchDocument(300_000, 1.5e6, "quick", "loss=0,exceed=0,sum=1s,width=1%")
+		doc.Requirements = []compare.RequirementResult{{Text: "xdp:auto.lower_pps>=1M", Value: num(1.5e6), OK: true}, {Text: "kernel.lower_pps>=1M", Value: num(182000), Because: "kernel:recvmmsg.lower_pps is 182000"}}
 		return doc
 	}()
+	out["search-lower-only"] = searchDocument(300_000, 1e9, "quick")
 	return out
 }
 

@@ -13,7 +13,7 @@ import (
 
 // titleText says what was sent, how fast, and where.
 func titleParts(doc *compare.Document) []string {
-	rate, place := rateWords(&doc.Traffic), placementText(&doc.Rig)
+	rate, place := rateWords(doc), placementText(&doc.Rig)
 	if pingPong(doc) {
 		rate = pingPongWords(&doc.Traffic)
 	}
@@ -44,7 +44,11 @@ func trafficText(t *compare.Traffic) string {
 
 func bytesText(v float64) string { return trimZeros(fixed(v, 1)) }
 
-func rateWords(t *compare.Traffic) string {
+func rateWords(doc *compare.Document) string {
+	t := &doc.Traffic
+	if doc.Search != nil {
+		return searchLoads(doc)
+	}
 	if t.PPS == nil {
 		switch t.Rate.Unit {
 		case compare.NoRate:

@@ -43,6 +43,7 @@ type htmlSection struct {
 	Incomplete            string
 	Verdict               *htmlVerdict
 	Controls              []string
+	Goals                 []htmlGoal
 	Arms                  htmlTable
 	Forest                *forest
 	Ledger                *ledgerChart
@@ -93,7 +94,7 @@ func HTML(w io.Writer, docs []compare.Document) error {
 	}
 	if len(docs) > 1 {
 		page.Cells, page.Verdicts = cellsTable(docs), verdictsTable(docs)
-		if isSweep(docs) {
+		if isSweep(docs) && docs[0].Search == nil {
 			page.Sweep = newSweepChart(docs)
 		}
 	}
@@ -110,8 +111,12 @@ func section(i int, doc *compare.Document) htmlSection {
 		Controls: v.controlTexts(), Caveats: Caveats(doc), Warnings: doc.Warnings, Requirements: doc.Requirements,
 		LedgerTitle: v.ledgerTitle(),
 		Forest:      newForest(v), Ledger: newLedgerChart(v), Dots: newDotChart(v),
-		Arms: armsTable(v), LedgerTable: ledgerTable(v), Environment: environmentTable(doc), Settings: settingsTable(v),
+		Goals: goalTables(v),
+		Arms:  armsTable(v), LedgerTable: ledgerTable(v), Environment: environmentTable(doc), Settings: settingsTable(v),
 		Candidates: candidatesTable(v), Trials: trialsTable(doc), Comparisons: comparisonsTable(doc), Latency: latencyTable(v),
+	}
+	if doc.Search != nil { // trials at many loads have no one loss, and the comparison no interval
+		s.Forest, s.Ledger, s.Dots, s.LedgerTable, s.LedgerTitle = nil, nil, nil, htmlTable{}, ""
 	}
 	if doc.Incomplete {
 		s.Incomplete = doc.Reason
@@ -121,7 +126,10 @@ func section(i int, doc *compare.Document) htmlSection {
 	}
 	if c := doc.Verdict; c != nil {
 		claim, interval := v.sentence(c)
-		s.Verdict = &htmlVerdict{Claim: claim, Basis: strings.Join(nonEmpty(interval, basis(c)), ", "), Word: v.wordText(c), Class: wordClass(c.Word), Explanations: append(v.explanations(c), statisticsText(c))}
+		s.Verdict = &htmlVerdict{Claim: claim, Basis: strings.Join(nonEmpty(interval, basis(c)), ", "), Word: v.wordText(c), Class: wordClass(c.Word), Explanations: v.explanations(c)}
+		if doc.Search == nil {
+			s.Verdict.Explanations = append(s.Verdict.Explanations, statisticsText(c))
+		}
 	}
 	for k := range doc.Trials {
 		if !doc.Trials[k].Valid {
@@ -292,6 +300,9 @@ func trialsTable(doc *compare.Document) htmlTable {
 		if !r.Valid {
 			note = strings.TrimSpace("INVALID: " + r.InvalidBecause + "; " + note)
 		}
+		if r.LoadPPS != nil {
+			note = strings.TrimSpace("at " + pps(*r.LoadPPS) + " pps; " + note)
+		}
 		t.Rows = append(t.Rows, []string{r.Arm, string(r.Kind), thousands(int64(r.Block)), thousands(int64(r.Position)), thousands(int64(r.Attempt)), fixed(r.Seconds, 3),
 			uthousands(r.Offered), uthousands(r.Sent), uthousands(r.Received), uthousands(r.Lost), percent(r.LossRatio()), uthousands(r.Unexplained),
 			uthousands(r.Duplicate), uthousands(r.Reordered), uthousands(r.Corrupt), uthousands(r.Foreign), uthousands(r.Late), pps(r.ReceivedPPS()), note})
@@ -349,6 +360,9 @@ func latencyTable(v *view) htmlTable {
 }
 
 func cellsTable(docs []compare.Document) htmlTable {
+	if docs[0].Search != nil {
+		return searchCells(docs)
+	}
 	t := htmlTable{Head: []string{"bytes", "arm", "offered pps", "Mb/s on the wire", "s", "sent", "received", "lost", "CPU ns/packet"}, Words: 2}
 	for i := range docs {
 		d := &docs[i]

@@ -35,7 +35,7 @@ func Caveats(doc *compare.Document) []Caveat {
 	v := newView(doc)
 	var out []Caveat
 	for _, f := range []func(*view) []Caveat{
-		blockCaveats, modeCaveats, loadCaveats, echoCaveats, placementCaveats, rigCaveats, fairnessCaveats, machineCaveats, settingCaveats, balanceCaveats, ledgerCaveats,
+		blockCaveats, searchCaveats, modeCaveats, loadCaveats, echoCaveats, placementCaveats, rigCaveats, fairnessCaveats, machineCaveats, settingCaveats, balanceCaveats, ledgerCaveats,
 	} {
 		out = append(out, f(v)...)
 	}
@@ -106,7 +106,7 @@ func loadCaveats(v *view) []Caveat {
 	case closed:
 		out = append(out, one("closed-loop", "--placement shared", "closed loop: the sender's core does the receiver's kernel work, so a slow receiver slows the sender; service rates are compared, loss is not judged")...)
 	}
-	if maxRate && !closed && !pingPong(v.doc) && v.doc.Traffic.Rate.Unit == compare.MaxRate {
+	if v.doc.Search == nil && maxRate && !closed && !pingPong(v.doc) && v.doc.Traffic.Rate.Unit == compare.MaxRate {
 		out = append(out, one("overload", "--rate 1M", "unpaced flood: shows behaviour under overload, not capacity")...)
 	}
 	if v.doc.Plan.Driver == compare.DriverDnsperf {
@@ -118,7 +118,7 @@ func loadCaveats(v *view) []Caveat {
 	if g.Method != "" && g.Method != "xdp-live-frames" && g.Method != compare.DriverDnsperf {
 		out = append(out, one("sender-method", "", "packets were made with %s, which costs the sender more per packet than XDP live frames", methodText(g.Method))...)
 	}
-	if unequal := v.unequalLoad(); unequal != "" && !closed && !pingPong(v.doc) {
+	if unequal := v.unequalLoad(); v.doc.Search == nil && unequal != "" && !closed && !pingPong(v.doc) {
 		out = append(out, one("unequal-load", "", "%s", unequal)...)
 	}
 	return out

@@ -21,7 +21,7 @@ func (p *page) udpReceive(docs []compare.Document) {
 		for _, d := range ofStep(docs, step.id) {
 			v := newView(d)
 			p.line("")
-			p.lines(p.paintFirst(bold, step.title, wrapHanging(step.title+": "+strings.Join(nonEmpty(trafficText(&d.Traffic), rateWords(&d.Traffic), flowsText(&d.Traffic), placementText(&d.Rig)), ", "), p.options.Width, 2)))
+			p.lines(p.paintFirst(bold, step.title, wrapHanging(step.title+": "+strings.Join(nonEmpty(trafficText(&d.Traffic), rateWords(d), flowsText(&d.Traffic), placementText(&d.Rig)), ", "), p.options.Width, 2)))
 			for i, a := range v.arms {
 				p.line("  " + letter(i) + " " + oneLine(a.Name) + "  " + effectiveText(a))
 			}

@@ -74,6 +74,9 @@ func cellName(d *compare.Document) string {
 		name += " B"
 	}
 	rate := ", max"
+	if d.Search != nil {
+		rate = ""
+	}
 	if d.Traffic.PPS != nil {
 		rate = ", " + pps(*d.Traffic.PPS) + " pps"
 	}
@@ -101,6 +104,9 @@ func (p *page) sweep(docs []compare.Document) {
 	p.lines(p.paintFirst(bold, oneLine(first.Test), hangParts(oneLine(first.Test), nonEmpty(title...), "; ", p.options.Width, columns(first.Test)+2)))
 	if host := hostText(&first.Host, p.options.Wide); host != "" {
 		p.lines(hang("host", host, p.options.Width, 8))
+	}
+	if s := first.Search; s != nil && len(s.Goals) > 0 {
+		p.lines(wrapHanging(goalTitle(s.Goals[0]), p.options.Width, 2))
 	}
 	names := sweepArms(docs)
 	for i, name := range names {
@@ -217,6 +223,9 @@ func limitName(docs []compare.Document) string {
 
 // sweepGrid is one arm over all cells.
 func sweepGrid(p *page, docs []compare.Document, name string) *grid {
+	if docs[0].Search != nil {
+		return searchSweepGrid(p, docs, name)
+	}
 	columns := sweepColumns(docs)
 	g := &grid{page: p, noteLast: true, columns: []align{right}}
 	head := []string{"  bytes"}

@@ -25,6 +25,8 @@ func (p *page) document(v *view) {
 	p.head(v.doc)
 	if len(v.arms) == 0 {
 		p.line("No arm was measured.")
+	} else if v.doc.Search != nil {
+		p.search(v)
 	} else if len(v.arms) <= 2 {
 		g := armGrid(p, v)
 		armRows(g, v)
@@ -131,7 +133,7 @@ func (p *page) verdict(v *view) {
 	for _, e := range v.explanations(c) {
 		p.lines(wrap(e, p.options.Width, strings.Repeat(" ", labelWidth)))
 	}
-	if p.options.Wide {
+	if p.options.Wide && v.doc.Search == nil {
 		p.lines(wrap(statisticsText(c), p.options.Width, strings.Repeat(" ", labelWidth)))
 	}
 }
@@ -250,6 +252,9 @@ func trialGrid(p *page, v *view) *grid {
 		why := ""
 		if !t.Valid {
 			why = "invalid: " + t.InvalidBecause
+		}
+		if t.LoadPPS != nil {
+			why = strings.Join(nonEmpty("at "+pps(*t.LoadPPS)+" pps", why), ", ")
 		}
 		g.row("  "+string(t.Kind), thousands(int64(t.Block)), thousands(int64(t.Position)), v.call(t.Arm), fixed(t.Seconds, 3), uthousands(t.Sent), uthousands(t.Received),
 			percent(t.LossRatio()), uthousands(t.Unexplained), why)

@@ -26,7 +26,7 @@ func (v *view) sentence(c *compare.Comparison) (sentence, interval string) {
 	if c.Ratio == nil || !finite(*c.Ratio) || *c.Ratio <= 0 {
 		return v.noRatio(c, a, b), ""
 	}
-	ratio, ci := *c.Ratio, c.CI
+	ratio, ci, bounds := *c.Ratio, c.CI, c.Range
 	winner, loser := b, a
 	// Where no one won, B stays first: turning it round would suggest one did.
 	if ratio < 1 && c.Word != compare.Equivalent && c.Word != compare.Inconclusive {
@@ -36,12 +36,21 @@ func (v *view) sentence(c *compare.Comparison) (sentence, interval string) {
 		} else {
 			ci = nil
 		}
+		if bounds != nil && bounds[0] > 0 && bounds[1] > 0 {
+			bounds = &[2]float64{1 / bounds[1], 1 / bounds[0]}
+		}
 	}
 	atLeast := ""
 	if c.Bound == compare.LowerBound {
 		atLeast = "at least "
 	}
 	interval = "no interval"
+	switch {
+	case bounds != nil:
+		interval = fmt.Sprintf("[%s .. %s] by the bounds", ratioNumber(bounds[0]), ratioNumber(bounds[1]))
+	case c.Metric == compare.MetricConditional:
+		interval = "a bound is missing"
+	}
 	if ci != nil {
 		interval = fmt.Sprintf("[%s .. %s], %s %%", ratioNumber(ci[0]), ratioNumber(ci[1]), trimZeros(fixed(c.CILevel*100, 1)))
 	}
@@ -61,6 +70,8 @@ func (v *view) claim(metric, winner, loser, atLeast, ratio string) string {
 		return fmt.Sprintf("%s does %s%s %s's packets per CPU second", winner, atLeast, ratio, loser)
 	case timeCost:
 		return fmt.Sprintf("%s takes %s%s as long as %s (%s)", loser, atLeast, ratio, winner, metricText(metric))
+	case searched:
+		return fmt.Sprintf("%s bears %s%s %s's load", winner, atLeast, ratio, loser)
 	case lossFree:
 		return fmt.Sprintf("%s's highest rate without loss is %s%s %s's", winner, atLeast, ratio, loser)
 	}
@@ -75,6 +86,7 @@ const (
 	cpuCost
 	timeCost
 	lossFree
+	searched
 )
 
 // kindOf sorts metric names by how a ratio of them is put into words.
@@ -86,6 +98,8 @@ func kindOf(metric string) metricKind {
 		return cpuCost
 	case strings.Contains(metric, "latency") || strings.Contains(metric, "ns_per") || strings.HasSuffix(metric, "_ns"):
 		return timeCost
+	case metric == compare.MetricConditional:
+		return searched
 	case metric == "lower_pps":
 		return lossFree
 	}
@@ -99,6 +113,8 @@ func metricText(metric string) string {
 		return "packets received per second"
 	case "lower_pps":
 		return "highest rate without loss"
+	case compare.MetricConditional:
+		return "conditional throughput"
 	case "cpu.work_ns_per_packet", "cpu_work_ns_per_packet", "work_ns_per_packet":
 		return "CPU work per packet"
 	case "latency_p50_ns":
@@ -112,7 +128,7 @@ func metricText(metric string) string {
 // metricUnit is the unit of a metric's values.
 func metricUnit(metric string) string {
 	switch kindOf(metric) {
-	case receivedRate, lossFree:
+	case receivedRate, lossFree, searched:
 		return "pps"
 	case cpuCost, timeCost:
 		return "ns"
@@ -290,6 +306,9 @@ func (v *view) boundText(c *compare.Comparison) string {
 	better := c.B
 	if c.Ratio != nil && *c.Ratio < 1 {
 		better = c.A
+	}
+	if v.doc.Search != nil {
+		return "lower bound: " + v.call(better) + " bore the highest load there is, so the ratio may be larger"
 	}
 	s := "lower bound: " + v.call(better) + " took all that was offered"
 	if v.doc.Sends() {

@@ -49,6 +49,13 @@ func (s *cell) conclude() error {
 		d.Limit.LossRatioAtLoad = limitLoss(d.Trials)
 		d.Limit.LatencyNs = limitLatency(d.Trials)
 	}
+	if s.o.Search {
+		for i := range d.Arms {
+			d.Arms[i].SetGoals(s.bounds[d.Arms[i].Name])
+		}
+		compare.ConcludeSearch(d)
+		return nil
+	}
 	compare.Conclude(d)
 	return nil
 }
@@ -56,7 +63,7 @@ func (s *cell) conclude() error {
 // effective is how an arm ran in its newest measured trial.
 func effective(trials []compare.Trial, arm string) *compare.Effective {
 	for _, t := range slices.Backward(trials) {
-		if t.Arm == arm && t.Effective != nil && (t.Kind == compare.Measured || t.Kind == compare.AA) {
+		if t.Arm == arm && t.Effective != nil && (t.Kind == compare.Measured || t.Kind == compare.AA || t.Kind == compare.SearchRun) {
 			return t.Effective
 		}
 	}

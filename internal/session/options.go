@@ -29,6 +29,8 @@ type Options struct {
 	Every uint64
 	// Single is a run of arms without a comparison.
 	Single bool
+	// Search finds each arm's bounds by the plan's goals, instead of comparing at its rate.
+	Search bool
 	// Progress (optional) is called from Run's goroutine before and after each trial.
 	Progress func(Progress)
 }
@@ -41,9 +43,10 @@ type Phase string
 
 // The phases, in order.
 const (
-	PhaseLimit Phase = "limit"
-	PhasePilot Phase = "pilot"
-	PhaseTrial Phase = "trial"
+	PhaseLimit  Phase = "limit"
+	PhasePilot  Phase = "pilot"
+	PhaseTrial  Phase = "trial"
+	PhaseSearch Phase = "search" // in a search's place of PhaseTrial
 )
 
 // Progress tells how far a session is.
@@ -60,6 +63,8 @@ type Progress struct {
 	Left    time.Duration // of this cell; 0 when not known yet
 	Trial   *compare.Trial
 	Seconds float64 // that the trial's load takes
+	// Search is set in a search, in its pilots too.
+	Search *compare.SearchProgress
 }
 
 // CannotOffer is the error of a load beyond what the peer can send here.

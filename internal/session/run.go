@@ -57,6 +57,9 @@ type cell struct {
 
 	settings map[string]trial.Setting // by the arm's name
 	found    map[string]finding       // what cells before found, by the arm's name
+
+	maxLoadIs string                          // what set a search's highest load
+	bounds    map[string][]compare.GoalResult // of a search, by the arm's name
 }
 
 func (s *cell) run(ctx context.Context) (compare.Document, error) {
@@ -94,6 +97,9 @@ func (s *cell) run(ctx context.Context) (compare.Document, error) {
 }
 
 func (s *cell) carryOut(ctx context.Context) error {
+	if s.o.Search {
+		return s.search(ctx)
+	}
 	if err := s.ceiling(ctx); err != nil {
 		return err
 	}
