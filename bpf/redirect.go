@@ -23,9 +23,13 @@ type RedirectOptions struct {
 	Queues   int      // slots for sockets, 1..MaxQueues; 0 means MaxQueues
 	Frags    bool     // accept frames of several buffers (needed natively above about 3,500 bytes of MTU)
 	NoSocket NoSocket // default NoSocketDrop
+	// Fragments hands IP fragments between the Match's addresses to the socket as well. All but the first carry no port, so
+	// the reader gets those of other flows between the two addresses too; they are counted as redirected.
+	Fragments bool
 }
 
-// Redirect is an XDP program that hands the run's frames to the AF_XDP socket of their queue and passes all others.
+// Redirect is an XDP program that hands the run's frames to the AF_XDP socket of their queue and passes all others to the
+// kernel.
 type Redirect struct {
 	obj    redirectObjects
 	queues int
@@ -55,7 +59,7 @@ func NewRedirect(o RedirectOptions) (*Redirect, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redirect: %w", err)
 	}
-	if err := setVariables(spec, map[string]any{redirectVarMatch: match, redirectVarNoSocket: verdict}); err != nil {
+	if err := setVariables(spec, map[string]any{redirectVarMatch: match, redirectVarNoSocket: verdict, redirectVarFragments: uint32(flag(o.Fragments))}); err != nil {
 		return nil, fmt.Errorf("redirect: %w", err)
 	}
 	spec.Maps[redirectMapSockets].MaxEntries = uint32(o.Queues)

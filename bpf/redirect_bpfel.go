@@ -59,6 +59,7 @@ const (
 	redirectMapReasons      = "reasons"
 	redirectMapSockets      = "sockets"
 	redirectProgRedirect    = "redirect"
+	redirectVarFragments    = "fragments"
 	redirectVarMatch        = "match"
 	redirectVarNoSocket     = "no_socket"
 	redirectVarUnusedReason = "unused_reason"
@@ -122,6 +123,7 @@ type redirectMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type redirectVariableSpecs struct {
+	Fragments    *ebpf.VariableSpec `ebpf:"fragments"`
 	Match        *ebpf.VariableSpec `ebpf:"match"`
 	NoSocket     *ebpf.VariableSpec `ebpf:"no_socket"`
 	UnusedReason *ebpf.VariableSpec `ebpf:"unused_reason"`
@@ -164,6 +166,7 @@ func (m *redirectMaps) Close() error {
 //
 // It can be passed to loadRedirectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type redirectVariables struct {
+	Fragments    *ebpf.Variable `ebpf:"fragments"`
 	Match        *ebpf.Variable `ebpf:"match"`
 	NoSocket     *ebpf.Variable `ebpf:"no_socket"`
 	UnusedReason *ebpf.Variable `ebpf:"unused_reason"`

@@ -367,3 +367,39 @@ func TestMatchRefusals(t *testing.T) {
 		t.Errorf("match %+v", f)
 	}
 }
+
+// TestFragments: with Fragments, redirect takes the fragments between the run's addresses, and nothing else that it would not.
+func TestFragments(t *testing.T) {
+	nstest.Root(t)
+	xsk := xskSocket(t)
+	cases := append(verdictCases(),
+		verdictCase{name: "v4 fragment of another source", frame: frame4(), change: func(b []byte) []byte { return at(20, 0x20, 0)(at(29, 3)(b)) }, reason: "foreign_ip"},
+		verdictCase{name: "v6 fragment to another destination", frame: frame6(), change: func(b []byte) []byte { return at(20, 44)(at(53, 3)(b)) }, reason: "foreign_ip"},
+		verdictCase{name: "v4 fragment with options", frame: frame4(), change: func(b []byte) []byte {
+			return at(14, 0x46)(at(20, 0x20, 0)(insert(34, 1, 1, 1, 1)(b)))
+		}, reason: "ip_options"},
+		verdictCase{name: "v4 fragment to another MAC", frame: frame4(), change: func(b []byte) []byte { return at(20, 0x20, 0)(at(5, 9)(b)) }, reason: "foreign_mac"},
+		verdictCase{name: "v4 fragment of TCP", frame: frame4(), change: func(b []byte) []byte { return at(20, 0x20, 0)(at(23, 6)(b)) }, reason: "fragment"},
+		verdictCase{name: "v4 DF alone is no fragment", frame: frame4(), change: at(20, 0x40, 0)})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			m, frame := c.parts()
+			r, err := NewRedirect(RedirectOptions{Match: m, Fragments: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if err := r.SetSocket(0, xsk); err != nil {
+				t.Fatal(err)
+			}
+			verdict, reason, queue := uint32(xdpRedirect), "redirected", uint64(1)
+			if c.reason != "" && c.reason != "fragment" {
+				verdict, reason, queue = xdpPass, c.reason, 0
+			}
+			if got := runOnce(t, r, frame); got != verdict {
+				t.Errorf("verdict %d, want %d", got, verdict)
+			}
+			wantCounted(t, r, map[string]uint64{reason: 1}, queue)
+		})
+	}
+}

@@ -12,7 +12,7 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 	a.Trials, a.Valid = 0, 0
 	a.Sent, a.Received, a.Lost, a.Unexplained = 0, 0, 0, 0
 	a.Duplicate, a.Reordered, a.Corrupt, a.Foreign, a.Late = 0, 0, 0, 0, 0
-	a.Ledger, a.PerWorker, a.Unsent, a.Handed = nil, nil, nil, nil
+	a.Ledger, a.PerWorker, a.Unsent, a.Handed, a.Fragments = nil, nil, nil, nil, nil
 	var mine []*Trial
 	for i := range trials {
 		t := &trials[i]
@@ -29,6 +29,7 @@ func (a *Arm) Aggregate(trials []Trial, z Size) {
 		a.Duplicate, a.Reordered, a.Corrupt = a.Duplicate+t.Duplicate, a.Reordered+t.Reordered, a.Corrupt+t.Corrupt
 		a.Foreign, a.Late = a.Foreign+t.Foreign, a.Late+t.Late
 		a.PerWorker = addWorkers(a.PerWorker, t.PerWorker)
+		a.Fragments = a.Fragments.plus(t.Fragments)
 		a.Ledger = addRow(a.Ledger, t.Ledger)
 		if t.Handed != nil {
 			if a.Handed == nil {

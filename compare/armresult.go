@@ -33,19 +33,20 @@ type Arm struct {
 	LateMaxNs  uint64   `json:"late_max_ns,omitempty"`
 
 	// Totals over the valid measured trials: Sent = Received + sum(Ledger) + Unexplained.
-	Sent        uint64      `json:"sent"`
-	Handed      *uint64     `json:"handed,omitempty"` // where the SUT sends: Handed = Sent + sum(Unsent)
-	Unsent      []LedgerRow `json:"unsent,omitempty"`
-	Received    uint64      `json:"received"`
-	Lost        uint64      `json:"lost"`
-	Duplicate   uint64      `json:"duplicate"`
-	Reordered   uint64      `json:"reordered"`
-	Corrupt     uint64      `json:"corrupt"`
-	Foreign     uint64      `json:"foreign"`
-	Late        uint64      `json:"late"`
-	PerWorker   []uint64    `json:"per_worker,omitempty"` // read by each worker, duplicates included
-	Ledger      []LedgerRow `json:"ledger"`
-	Unexplained uint64      `json:"unexplained"`
+	Sent        uint64          `json:"sent"`
+	Handed      *uint64         `json:"handed,omitempty"` // where the SUT sends: Handed = Sent + sum(Unsent)
+	Unsent      []LedgerRow     `json:"unsent,omitempty"`
+	Received    uint64          `json:"received"`
+	Lost        uint64          `json:"lost"`
+	Duplicate   uint64          `json:"duplicate"`
+	Reordered   uint64          `json:"reordered"`
+	Corrupt     uint64          `json:"corrupt"`
+	Foreign     uint64          `json:"foreign"`
+	Late        uint64          `json:"late"`
+	PerWorker   []uint64        `json:"per_worker,omitempty"` // read by each worker, duplicates included
+	Fragments   *TrialFragments `json:"fragments,omitempty"`
+	Ledger      []LedgerRow     `json:"ledger"`
+	Unexplained uint64          `json:"unexplained"`
 
 	// Set by a rate search (RFC 9971): relevant bounds and conditional throughput.
 	LowerPPS       *float64 `json:"lower_pps,omitempty"`

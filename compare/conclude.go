@@ -185,7 +185,7 @@ func headlineMetric(a, b *Arm, t terms) Metric {
 	if t.sends && !(t.sentAll(a) && t.sentAll(b)) {
 		return received
 	}
-	lost := max(zeroIfNaN(Val(a.LossRatio)), zeroIfNaN(Val(b.LossRatio))) > t.margin
+	lost := max(zeroIfNaN(a.AvoidableLoss()), zeroIfNaN(b.AvoidableLoss())) > t.margin
 	if t.closedLoop || lost || own.OfArm(a) == nil || own.OfArm(b) == nil {
 		return received
 	}

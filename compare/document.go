@@ -88,6 +88,9 @@ type Traffic struct {
 	WireBPS      *float64 `json:"wire_bps"`      // bits per second with preamble and gap; null for max
 	Flows        int      `json:"flows"`
 	Queues       int      `json:"queues"`
+	// Fragments is set in the test of that name. Packets are datagrams then; Size and FrameBytes are of a frame that would take
+	// as long on the wire as the fragments of a whole datagram.
+	Fragments *FragmentTraffic `json:"fragments,omitempty"`
 }
 
 // Rig is where it ran.

@@ -44,6 +44,13 @@ type Plan struct {
 	Driver  string `json:"driver,omitempty" yaml:"driver,omitempty"`
 	EDNS    bool   `json:"edns,omitempty" yaml:"edns,omitempty"`
 
+	// Of the test fragments: how fragments are sent, how long their packets are, and what bounds reassembly.
+	Patterns     []string `json:"pattern,omitempty" yaml:"pattern,omitempty"`
+	MTU          int      `json:"mtu,omitempty" yaml:"mtu,omitempty"`                     // bytes of an IP packet
+	FragTime     Duration `json:"frag_time,omitempty" yaml:"frag_time,omitempty"`         // whole seconds
+	FragMemory   int      `json:"frag_memory,omitempty" yaml:"frag_memory,omitempty"`     // bytes
+	FragDistance int      `json:"frag_distance,omitempty" yaml:"frag_distance,omitempty"` // fragments
+
 	// Of a rate search: goals as typed, the highest and the lowest load, and what ends it early.
 	Goals     []string `json:"goal,omitempty" yaml:"goal,omitempty"`
 	MaxLoad   Rate     `json:"max_load,omitzero" yaml:"max_load,omitempty"` // zero: what the generator can offer
@@ -70,6 +77,8 @@ type Cell struct {
 	Size   Size
 	Rate   Rate
 	Queues int
+	// Pattern is set in the test fragments.
+	Pattern string
 }
 
 // DefaultPlan is the plan of test when nothing else is said: default arms, 64-byte
@@ -88,6 +97,7 @@ func (p *Plan) Complete() {
 	if len(p.Arms) == 0 {
 		p.Arms = DefaultArms(p.Test)
 	}
+	p.completeFragments()
 	t, _ := LookupTest(p.Test)
 	if len(p.Sizes) == 0 && p.Payload == 0 && !t.OwnSizes {
 		_, least := frameLimits(p.IP)
@@ -167,6 +177,9 @@ func (p *Plan) SearchGoals() ([]Goal, error) {
 
 // Cells are all sizes at all rates, sizes first, for each number of queues.
 func (p *Plan) Cells() ([]Cell, error) {
+	if p.Test == TestFragments {
+		return p.fragmentCells(), nil
+	}
 	sizes := p.Sizes
 	if t, _ := LookupTest(p.Test); t.OwnSizes {
 		sizes = []Size{{}} // whoever runs the plan finds out
@@ -237,6 +250,9 @@ func (p *Plan) Validate() error {
 		if err := z.Validate(p.IP); err != nil {
 			return err
 		}
+	}
+	if err := p.validateFragments(); err != nil {
+		return err
 	}
 	if _, err := p.Cells(); err != nil {
 		return err

@@ -90,6 +90,9 @@ func planKeys() []planKey {
 				return &UsageError{What: "payload", Token: v, Problem: "not a number of bytes"}
 			}
 			p.Sizes, p.Payload = nil, n
+			if p.Test == "" || p.Test == TestFragments { // judged by Validate: datagrams in fragments are longer
+				return nil
+			}
 			_, err = SizeOfPayload(n, p.IP)
 			return err
 		}},
@@ -112,6 +115,15 @@ func planKeys() []planKey {
 		{name: "queries", set: text(func(p *Plan) *string { return &p.Queries })},
 		{name: "driver", set: text(func(p *Plan) *string { return &p.Driver })},
 		{name: "edns", set: yes("edns", func(p *Plan) *bool { return &p.EDNS })},
+		{name: "pattern", list: true, set: setPatterns},
+		{name: "mtu", set: number("mtu", func(p *Plan) *int { return &p.MTU })},
+		{name: "frag_time", set: func(p *Plan, v string) error {
+			d, err := ParseDuration(v)
+			p.FragTime = Duration(d)
+			return err
+		}},
+		{name: "frag_memory", set: setFragMemory},
+		{name: "frag_distance", set: setFragDistance},
 		{name: "goal", list: true, sep: GoalSeparator, set: setGoals},
 		{name: "max_load", set: setLoad("max_load", func(p *Plan) *Rate { return &p.MaxLoad })},
 		{name: "min_load", set: setLoad("min_load", func(p *Plan) *Rate { return &p.MinLoad })},

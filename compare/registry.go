@@ -61,6 +61,9 @@ func Tests() []TestInfo {
 			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
 			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "200k", PeerNAPI: "inline",
 			Drivers: []string{DriverXDP, DriverDnsperf}, OwnSizes: true, Flows: 16, MostFlows: 64},
+		{Name: TestFragments, About: "the peer sends UDP datagrams in IP fragments, the SUT puts them together and receives them",
+			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
+			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "10k"},
 	}
 }
 

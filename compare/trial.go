@@ -73,6 +73,9 @@ type Trial struct {
 	Handed *uint64     `json:"handed,omitempty"`
 	Unsent []LedgerRow `json:"unsent,omitempty"`
 
+	// Fragments is set in the test of that name, whose packets are datagrams.
+	Fragments *TrialFragments `json:"fragments,omitempty"`
+
 	Ledger      []LedgerRow  `json:"ledger"`
 	Unexplained uint64       `json:"unexplained"` // Lost - sum(Ledger)
 	Checks      []CrossCheck `json:"checks,omitempty"`

@@ -80,7 +80,7 @@ func (c *Comparison) bound(a, b *Arm, t terms) {
 	if *c.Ratio < 1 {
 		better, who = a, "A"
 	}
-	all := Val(better.LossRatio) <= tookAll
+	all := better.AvoidableLoss() <= tookAll
 	if t.sends {
 		all = t.sentAll(better)
 	}

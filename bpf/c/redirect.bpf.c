@@ -6,6 +6,10 @@
 /* What becomes of the run's frames on a queue without a socket: XDP_DROP or XDP_PASS. */
 volatile const u32 no_socket = XDP_DROP;
 
+/* Fragments between the run's addresses are the run's too. Only the first fragment of a datagram has ports, and none but it a
+ * stamp: whose they are is known when the datagram is whole, so those of other flows between the two addresses go along. */
+volatile const u32 fragments = 0;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, QUEUES);
@@ -35,7 +39,7 @@ SEC("xdp") int redirect(struct xdp_md *ctx)
 	if (!plainly_ours(d, end)) {
 		u32 udp = 0;
 		int why = classify(d, end, &udp);
-		if (why != OURS) {
+		if (why != OURS && !(fragments && why == REASON_FRAGMENT)) {
 			count(why);
 			return XDP_PASS;
 		}

@@ -282,6 +282,9 @@ func checkMTU(p compare.Plan, r *rig.Rig) error {
 		largest = max(largest, slices.Max(c.Size.Cycle()))
 	}
 	need := largest - 18 // Ethernet header and FCS
+	if p.Test == compare.TestFragments {
+		largest, need = p.MTU+18, p.MTU
+	}
 	for _, side := range r.Sides() {
 		var dev *net.Interface
 		err := side.Do(func() (err error) { dev, err = net.InterfaceByIndex(side.Index); return err })

@@ -83,6 +83,9 @@ type Prepare struct {
 	Connect  *Connecting       `json:"connect,omitempty"`
 	Pinger   *Pinger           `json:"pinger,omitempty"` // of Ping
 	DNS      *DNS              `json:"dns,omitempty"`
+
+	// Fragments is given in the test of that name, to both sides; the peer's Generate has rate and count, in datagrams.
+	Fragments *Fragments `json:"fragments,omitempty"`
 }
 
 // MethodXSK has the peer of a receive test send through AF_XDP sockets, one on each of its queues, instead of as XDP live
@@ -143,6 +146,9 @@ type Generated struct {
 	Runs       int        `json:"runs"`                // system calls; each after the first is a hole in the load
 	Sending    *Sending   `json:"sending,omitempty"`
 	Connected  *Connected `json:"connected,omitempty"`
+
+	// Fragments is set in the test of that name; Sent counts its frames then.
+	Fragments *FragmentsSent `json:"fragments,omitempty"`
 }
 
 // Drained tells how the end of the stream was waited for.

@@ -18,6 +18,8 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 			return part(newXSKGenerator(p))
 		}
 		return part(newGenerate(p))
+	case agent.SendFragments:
+		return part(newSendFragments(p))
 	case agent.Drop:
 		return part(newDrop(p))
 	case agent.Send:

@@ -89,6 +89,9 @@ func kernelSocket(p agent.Prepare) kernelpath.Socket {
 
 func kernelReceivers(p agent.Prepare) ([]kernelReceiver, error) {
 	socket := kernelSocket(p)
+	if p.Fragments != nil { // what is read is the whole datagram
+		socket.Buffer = max(2048, p.Fragments.Payload)
+	}
 	local, batch := socket.Local, socket.Batch
 	wait, err := kernelWait(p.Options["wait"])
 	if err != nil {
@@ -96,7 +99,7 @@ func kernelReceivers(p agent.Prepare) ([]kernelReceiver, error) {
 	}
 	switch p.Variant {
 	case "epoll":
-		socket.Buffer = 4096 // S1 reads into 4096 bytes
+		socket.Buffer = max(4096, socket.Buffer) // S1 reads into 4096 bytes
 		return reuseport(p, func(n bool) (kernelReceiver, error) {
 			socket.ReusePort = n
 			return kernelpath.OpenEpoll(kernelpath.EpollOptions{Socket: socket})

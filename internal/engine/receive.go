@@ -91,9 +91,17 @@ func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf 
 	if err != nil {
 		return nil, got, err
 	}
-	for _, w := range r.set.workers {
+	if p.Fragments != nil {
+		if err := r.set.reassemble(p); err != nil {
+			return nil, got, err
+		}
+	}
+	for i, w := range r.set.workers {
 		o := workload.ReceiveOptions{Frames: r.set.frames, Run: p.Run, Streams: p.Streams, Batch: r.set.batch, Content: p.Content, Every: p.Every,
 			Spins: r.set.spins, Ticks: r.rate, Verifier: packet.Verifier{DstPort: p.Flow.DstPort, Checksum: p.Options["csum"] != "off"}}
+		if i < len(r.set.assemblers) {
+			o.Assembler = r.set.assemblers[i]
+		}
 		if d := measure.NewWork(work, r.rate); !d.None() {
 			o.Work = d
 		}
@@ -173,6 +181,15 @@ func (r *receivePart) Counters() (map[string]uint64, error) {
 		return nil, err
 	}
 	maps.Copy(s.Counters, c)
+	r.mu.Lock()
+	running := r.started && !r.done
+	r.mu.Unlock()
+	if r.set.idle != nil && !running {
+		if c, err = r.set.idle(); err != nil {
+			return nil, err
+		}
+		maps.Copy(s.Counters, c)
+	}
 	return s.Counters, nil
 }
 

@@ -30,6 +30,10 @@ type set struct {
 	counters func() (map[string]uint64, error)
 	// own reads what belongs to the reading goroutines (system calls, wakeups): only when the loops have ended.
 	own func() map[string]uint64
+	// idle (optional) reads what belongs to the reading goroutines and is needed before they start and after they have ended.
+	idle func() (map[string]uint64, error)
+	// assemblers put the workers' datagrams together, one for each; nil where the kernel does, or there is nothing to put.
+	assemblers []*assembler
 	// device is set for an arm whose packets are counted by the device alone (nosocket).
 	device bool
 	// undo runs last to first after the workers are closed.

@@ -125,7 +125,7 @@ func attachRedirect(p agent.Prepare) (*bpf.Redirect, *bpf.Link, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("find device %s: %w", p.Device, err)
 	}
-	r, err := bpf.NewRedirect(bpf.RedirectOptions{Match: match(p), Queues: max(p.Queues, 1)})
+	r, err := bpf.NewRedirect(bpf.RedirectOptions{Match: match(p), Queues: max(p.Queues, 1), Fragments: p.Fragments != nil})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,7 +20,7 @@ func crossChecks(in *Input) []compare.CrossCheck {
 	xmit, knowXmit := perQueue(in.From, "tx", "xdp_xmit")
 	full, _ := perQueue(in.From, "tx", "xdp_xmit_errors")
 	if in.Sender == SendLive && knowXmit {
-		a, b := addCapped(in.Sent, in.Injected), addCapped(xmit, full)
+		a, b := in.frames(), addCapped(xmit, full)
 		add("generator's frames = sending device's xdp_xmit + xdp_xmit_errors", a, b, a == b)
 	}
 	took, knowTook := perQueue(in.To, "rx", "xdp_packets")
@@ -34,6 +34,11 @@ func crossChecks(in *Input) []compare.CrossCheck {
 	if d, ok := in.To["link.rx_dropped"]; ok && knowXmit && knowDrops {
 		a := addCapped(full, drops)
 		add("ring overflow + rx_queue_N_drops <= receiver's rtnl rx_dropped", a, d, a <= d)
+	}
+
+	if r := in.reassembly(); r.known {
+		a, b := in.Fragments.Frames, addCapped(r.got, in.lostFragments())
+		add("fragments sent = reassembly got + lost before it", a, b, a == b)
 	}
 
 	switch in.Arm {
@@ -73,6 +78,9 @@ func crossChecks(in *Input) []compare.CrossCheck {
 
 // readerTotal is every packet the reader took, whatever it thought of it.
 func readerTotal(in *Input) uint64 {
+	if n, ok := in.To["fragments.frames"]; ok { // of which reassembly made datagrams
+		return n
+	}
 	n, _ := sum(in.To, "reader.received", "reader.foreign", "reader.short", "reader.corrupt_ip", "reader.corrupt_udp")
 	return n
 }

@@ -53,6 +53,16 @@ type Input struct {
 	To   map[string]uint64 // receiving side
 
 	FromName, ToName string // how witnesses name the sides; "" is peer and SUT
+
+	// Fragments is set when packets are datagrams that were sent in several frames. Witnesses before reassembly count frames.
+	Fragments *Fragments
+}
+
+// Fragments is what the sender knows of datagrams in fragments.
+type Fragments struct {
+	Frames      uint64 // sent
+	Missing     uint64 // datagrams of which one fragment was not sent
+	Overlapping uint64 // datagrams sent with an overlap
 }
 
 // Result is where the packets of one trial went. sum(Rows.Packets) + Unexplained == Lost, whatever the counters say.
@@ -69,6 +79,14 @@ type Result struct {
 	SharedExcess uint64
 	// Blind names the rows that apply to this arm, but whose witness was not read.
 	Blind []string
+}
+
+// frames is how many frames the sender handed to the device.
+func (in *Input) frames() uint64 {
+	if in.Fragments != nil {
+		return in.Fragments.Frames
+	}
+	return addCapped(in.Sent, in.Injected)
 }
 
 // claim is what one row's witness says.
@@ -88,6 +106,7 @@ const (
 	own    trust = iota // counts this run's packets only
 	shared              // counts a whole namespace, device or host; stands still on a quiet machine
 	weak                // also counts what any live link carries (multicast listener reports, unknown protocols)
+	pieces              // counts fragments, of which one is enough to lose a datagram, and several may lose the same
 	trusts
 )
 
@@ -95,7 +114,8 @@ const (
 //
 // Witnesses that count only this run's packets claim first, in path order; then those that count a namespace, device
 // or host claim from what is left, also in path order, and last those that move on any live link; so other traffic
-// cannot take loss away from a witness that knows better. A claim is cut to the loss that is left. A row is exact when its witness counts single packets of this
+// cannot take loss away from a witness that knows better. Where packets are datagrams in fragments, witnesses that count
+// fragments claim after all others. A claim is cut to the loss that is left. A row is exact when its witness counts single packets of this
 // run only and was not cut, unless the own witnesses exceed the loss; one with a shared witness is exact only if the
 // whole account closes to the packet, for then other traffic has added nothing.
 func Build(in Input) Result {
@@ -107,11 +127,15 @@ func Build(in Input) Result {
 	specs := ledgerRows()
 	claims, got := make([]claim, len(specs)), make([]uint64, len(specs))
 	cut := make([]bool, len(specs))
+	whole := firstWhole(specs)
 	for i, s := range specs {
 		if s.arms&in.Arm == 0 || s.senders&in.Sender == 0 {
 			continue
 		}
 		claims[i] = s.claim(&in)
+		if in.Fragments != nil && i < whole {
+			claims[i].trust = pieces
+		}
 		if !claims[i].known {
 			r.Blind = append(r.Blind, s.doc.ID)
 		}
@@ -146,7 +170,7 @@ func Build(in Input) Result {
 
 	// A shared witness is as good as an own one when the account closes to the packet.
 	closes := left == 0 && r.OwnExcess == 0 && r.SharedExcess == 0
-	exact := [trusts]bool{own: r.OwnExcess == 0, shared: closes, weak: closes && excess[weak] == 0}
+	exact := [trusts]bool{own: r.OwnExcess == 0, shared: closes, weak: closes && excess[weak] == 0, pieces: closes && excess[pieces] == 0}
 	for i, s := range specs {
 		if got[i] == 0 {
 			continue

@@ -62,6 +62,19 @@ func row(id string, n uint64, g compare.Grade) compare.LedgerRow {
 	return compare.LedgerRow{At: id, Packets: n, Grade: g}
 }
 
+// pieced is a trial of 1,000 datagrams in three fragments each, of which 100 did not come; full frames were lost in the ring.
+func pieced(arm Arm, missing, overlapping, full uint64, to map[string]uint64) Input {
+	in := live(arm, 1000, 900)
+	in.Fragments = &Fragments{Frames: 3000 - missing, Missing: missing, Overlapping: overlapping}
+	in.From = vethPeer(in.Fragments.Frames-full, full)
+	got := "ip.ReasmReqds"
+	if arm == ArmXDP {
+		got = "fragments.received"
+	}
+	in.To = counters(in.To, vethSUT(in.Fragments.Frames-full, 0, full), map[string]uint64{got: in.Fragments.Frames - full}, to)
+	return in
+}
+
 func TestLedgerRows(t *testing.T) {
 	exact, bounded := compare.Exact, compare.Bounded
 	reached := map[string]bool{}
@@ -168,6 +181,22 @@ func TestLedgerRows(t *testing.T) {
 		{"reader.short", to(ArmXDP, one("reader.short")), []compare.LedgerRow{row("reader.short", 100, exact)}},
 		{"reader.corrupt", to(ArmXDP, map[string]uint64{"reader.corrupt_udp": 90, "reader.corrupt_ip": 10}), []compare.LedgerRow{row("reader.corrupt", 100, exact)}},
 		{"reader.late", to(ArmXDP, one("reader.late")), []compare.LedgerRow{row("reader.late", 100, exact)}},
+		{"fragments.missing, fragments.overlap: as sent", pieced(ArmUDP, 60, 40, 0, map[string]uint64{"ip.ReasmTimeout": 60, "ipext.ReasmOverlaps": 40, "ip.ReasmFails": 100}),
+			[]compare.LedgerRow{row("fragments.missing", 60, exact), row("fragments.overlap", 40, exact)}},
+		{"the same over IPv6, where overlaps are not shown", pieced(ArmUDP, 60, 40, 0, map[string]uint64{"ip6.ReasmTimeout": 60, "ip6.ReasmFails": 100}),
+			[]compare.LedgerRow{row("fragments.missing", 60, exact), row("fragments.overlap", 40, exact)}},
+		{"the same with AF_XDP", pieced(ArmXDP, 60, 40, 0, map[string]uint64{"fragments.timeout": 60, "fragments.overlap": 40}),
+			[]compare.LedgerRow{row("fragments.missing", 60, exact), row("fragments.overlap", 40, exact)}},
+		{"a ring that lost fragments of 40 datagrams, of 20 all", pieced(ArmUDP, 60, 0, 50, map[string]uint64{"ip.ReasmTimeout": 80, "ip.ReasmFails": 80}),
+			[]compare.LedgerRow{row("veth.ring_full", 40, bounded), row("fragments.missing", 60, exact)}},
+		{"fragments.memory: the kernel counts each fragment that it refuses", pieced(ArmUDP, 60, 0, 0, map[string]uint64{"ip.ReasmTimeout": 60, "ip.ReasmFails": 180}),
+			[]compare.LedgerRow{row("fragments.missing", 60, exact), row("fragments.memory", 40, bounded)}},
+		{"fragments.memory with AF_XDP", pieced(ArmXDP, 60, 0, 0, map[string]uint64{"fragments.timeout": 10, "fragments.evicted": 90}),
+			[]compare.LedgerRow{row("fragments.missing", 10, exact), row("fragments.memory", 90, exact)}},
+		{"fragments.invalid", pieced(ArmXDP, 0, 0, 0, map[string]uint64{"fragments.inconsistent": 100}), []compare.LedgerRow{row("fragments.invalid", 100, exact)}},
+		{"fragments.timeout: nobody saw where the others went", pieced(ArmUDP, 0, 0, 0, map[string]uint64{"ip.ReasmTimeout": 100, "ip.ReasmFails": 100}),
+			[]compare.LedgerRow{row("fragments.timeout", 100, exact)}},
+		{"reassembly means nothing where there are no fragments", to(ArmUDP, map[string]uint64{"ip.ReasmTimeout": 100, "ip.ReasmFails": 100}), nil},
 		{"nobody saw it", live(ArmUDP, 1000, 900), nil},
 		{"stack counters mean nothing to xdp", to(ArmXDP, map[string]uint64{"udp.NoPorts": 100, "ip.InHdrErrors": 50, "sock.drops": 5}), nil},
 		{"other traffic cannot take a socket's loss", to(ArmUDP, map[string]uint64{"ip.InHdrErrors": 5000, "udp.NoPorts": 300, "sock.drops": 100, "udp.RcvbufErrors": 100, "udp.InErrors": 100}),
@@ -237,7 +266,11 @@ func TestDocumentedGrades(t *testing.T) {
 		in := live(s.arms&-s.arms, 10, 5)
 		in.Sender = s.senders & -s.senders
 		want := gradeExact
-		if s.claim(&in).trust != own {
+		switch s.claim(&in).trust {
+		case own:
+		case pieces:
+			want = gradePieces
+		default:
 			want = gradeShared
 		}
 		if got := s.doc.Grade; got != want && !(got == gradeMerged && want == gradeExact) {
@@ -256,6 +289,32 @@ func TestLedgerWithoutLoss(t *testing.T) {
 	for _, c := range r.Checks {
 		if !c.OK {
 			t.Errorf("check failed: %+v", c)
+		}
+	}
+}
+
+// TestLedgerOfFragmentsWithoutLoss: frames are checked against frames, datagrams against datagrams.
+func TestLedgerOfFragmentsWithoutLoss(t *testing.T) {
+	for _, arm := range []Arm{ArmUDP, ArmXDP} {
+		in := pieced(arm, 0, 0, 0, map[string]uint64{"reader.received": 1000, "redirect.redirected": 3000, "fragments.frames": 3000, "udp.InDatagrams": 1000})
+		if arm == ArmUDP {
+			delete(in.To, "fragments.frames")
+		}
+		in.Unique = 1000
+		r := Build(in)
+		if r.Lost != 0 || len(r.Rows) != 0 || len(r.Blind) != 0 {
+			t.Errorf("%+v", r)
+		}
+		for _, c := range r.Checks {
+			if !c.OK {
+				t.Errorf("check failed: %+v", c)
+			}
+		}
+		in.To["ip.ReasmReqds"], in.To["fragments.received"] = 2990, 2990
+		if !slices.ContainsFunc(Build(in).Checks, func(c compare.CrossCheck) bool {
+			return strings.HasPrefix(c.What, "fragments sent") && !c.OK && c.B == 2990
+		}) {
+			t.Errorf("10 fragments that nobody saw were not missed: %+v", Build(in).Checks)
 		}
 	}
 }

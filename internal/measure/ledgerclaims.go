@@ -29,7 +29,7 @@ func plain(m map[string]uint64, side string, t trust, names []string) claim {
 func claimNotSent(in *Input) claim {
 	ok, known := perQueue(in.From, "tx", "xdp_xmit")
 	bad, _ := perQueue(in.From, "tx", "xdp_xmit_errors")
-	return claim{packets: subtract(addCapped(in.Sent, in.Injected), addCapped(ok, bad)), known: known,
+	return claim{packets: subtract(in.frames(), addCapped(ok, bad)), known: known,
 		witness: in.FromName + " sent - ethtool tx_queue_N_xdp_xmit - tx_queue_N_xdp_xmit_errors"}
 }
 

@@ -59,6 +59,9 @@ closes to the packet, for then nothing else was counted.
 
 **Echo tests** have the rows twice: as they are on the way of the requests, and with ` + "`reply.`" + ` before the id on the way of the
 answers, where sender and receiver have changed places. A request whose answer was lost is lost.
+**Datagrams in fragments** (the test ` + "`fragments`" + `): packets are datagrams then, and all rows above ` + "`fragments.missing`" + ` count
+the frames that carried their fragments. One lost fragment loses a datagram, and several may lose the same, so these rows
+claim last, and are bounded when they count more than was left.
 
 **Counters that are not added**, because they show a packet that another row already has:
 

@@ -50,6 +50,7 @@ const (
 const (
 	gradeExact  = "exact"
 	gradeShared = "exact if the account closes, else bounded: it counts other traffic too"
+	gradePieces = "exact if the account closes to the packet, else bounded: it counts fragments, or parts of datagrams"
 	gradeMerged = "exact; bounded with UDP_GRO, whose drops count merged datagrams"
 )
 
@@ -158,6 +159,22 @@ func ledgerRows() []rowSpec {
 			armsUDP, sendAll, to(shared, "tcpext.IPReversePathFilter")},
 		{Row{"ip.discard", "the IP layer threw it away", "receiver: Ip InDiscards", gradeShared, "no memory"},
 			armsUDP, sendAll, to(shared, "ip.InDiscards", "ip6.InDiscards")},
+		{Row{"fragments.missing", "one of its fragments was left out on purpose, and reassembly timed out",
+			"receiver: Ip ReasmTimeout; with AF_XDP this program's reassembly; as many as the sender left out", gradeShared, "no loss of the receiver's: nobody could put it together"},
+			armsUDP | ArmXDP, sendAll, claimMissing},
+		{Row{"fragments.overlap", "its fragments overlapped, so that it had to be dropped (RFC 5722)",
+			"receiver: IpExt ReasmOverlaps, for IPv6 Ip6 ReasmFails; with AF_XDP this program's reassembly", gradeShared, "no loss of the receiver's where it was sent so"},
+			armsUDP | ArmXDP, sendAll, claimOverlap},
+		{Row{"fragments.memory", "reassembly had no room for it, or (IPv4) too many other fragments came between its own",
+			"receiver: Ip ReasmFails beyond ReasmTimeout and ReasmOverlaps; with AF_XDP this program's reassembly", gradePieces,
+			"ipfrag_high_thresh, ipfrag_max_dist: --frag-memory, --frag-distance. The kernel refuses what is new, AF_XDP's reassembly gives up what is oldest"},
+			armsUDP | ArmXDP, sendAll, claimReassemblyMemory},
+		{Row{"fragments.invalid", "its fragments contradicted each other, or were no proper ones", "receiver: with AF_XDP this program's reassembly (the kernel's are in fragments.memory)",
+			gradePieces, "damaged, or badly built"},
+			ArmXDP, sendAll, claimReassemblyInvalid},
+		{Row{"fragments.timeout", "some of its fragments came, and others did not, or too late",
+			"receiver: Ip ReasmTimeout beyond fragments.missing; with AF_XDP this program's reassembly", gradePieces, "fragments were lost before reassembly, and no row above knows of them"},
+			armsUDP | ArmXDP, sendAll, claimReassemblyTimeout},
 		{Row{"nf.drop", "a netfilter rule dropped it", "receiver: nft counters of the rules that drop", gradeShared, "AF_XDP does not pass netfilter"},
 			armsUDP, sendAll, claimNetfilter},
 		{Row{"udp.csum_bad", "its UDP checksum was wrong", "receiver: Udp InCsumErrors", gradeShared, "damaged on the way, or badly built"},

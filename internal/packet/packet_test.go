@@ -228,3 +228,37 @@ func BenchmarkVerify64(b *testing.B) {
 		b.Fatal(bad)
 	}
 }
+
+// TestSegment: a datagram without its IP headers is judged as the whole frame is.
+func TestSegment(t *testing.T) {
+	v := Verifier{DstPort: 9000, Checksum: true}
+	for _, v6 := range []bool{false, true} {
+		f := testFlow(v6)
+		frame, err := f.Build(make([]byte, 9000), 4000, 0, Stamp{Run: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses, at := frame[26:34], 34
+		if v6 {
+			addresses, at = frame[22:54], 54
+		}
+		for name, c := range map[string]struct {
+			change func(u []byte) []byte
+			want   Verdict
+		}{
+			"good":        {func(u []byte) []byte { return u }, OK},
+			"padded":      {func(u []byte) []byte { return append(u, 0, 0) }, OK},
+			"header cut":  {func(u []byte) []byte { return u[:7] }, Short},
+			"cut":         {func(u []byte) []byte { return u[:len(u)-1] }, Short},
+			"other port":  {func(u []byte) []byte { u[3]++; return u }, Foreign},
+			"damaged":     {func(u []byte) []byte { u[2000] ^= 4; return u }, CorruptUDP},
+			"no checksum": {func(u []byte) []byte { u[6], u[7] = 0, 0; return u }, map[bool]Verdict{false: OK, true: CorruptUDP}[v6]},
+			"bad length":  {func(u []byte) []byte { u[4], u[5] = 0, 7; return u }, Short},
+		} {
+			got, verdict := v.Segment(addresses, c.change(append([]byte(nil), frame[at:]...)))
+			if verdict != c.want || verdict == OK && !PatternOK(got) {
+				t.Errorf("v6=%v %s: verdict %d, want %d", v6, name, verdict, c.want)
+			}
+		}
+	}
+}

@@ -15,6 +15,7 @@ const (
 	Short              // cut: lengths in the headers exceed the frame, or no room for a stamp
 	CorruptIP          // IPv4 header checksum wrong
 	CorruptUDP         // UDP checksum wrong, or absent where IPv6 demands one
+	Held               // a fragment of a datagram that is not whole yet, or never will be
 )
 
 // Verifier finds the run's datagrams in frames and checks them as the kernel does for its reader: lengths, IPv4 header
@@ -93,6 +94,29 @@ func (v Verifier) ipv6(b []byte) ([]byte, Verdict) {
 	// Without a checksum an IPv6 datagram is dropped by the kernel (RFC 8200, section 8.1), so it is corrupt here too.
 	if v.Checksum && (u[6]|u[7] == 0 || Fold(Sum(u, pseudo6(h, ul))) != 0xffff) {
 		return nil, CorruptUDP
+	}
+	return u[UDPLen:], OK
+}
+
+// Segment is Frame for a UDP datagram without the headers before it: addresses are its source and destination as in the IP
+// header, 8 bytes or 32 of IPv6.
+func (v Verifier) Segment(addresses, u []byte) ([]byte, Verdict) {
+	if len(u) < UDPLen {
+		return nil, Short
+	}
+	if UDP(u).DestinationPort() != v.DstPort {
+		return nil, Foreign
+	}
+	n := UDP(u).Length()
+	if n < UDPLen || n > len(u) {
+		return nil, Short
+	}
+	u = u[:n]
+	if v.Checksum {
+		none := u[6]|u[7] == 0
+		if none && len(addresses) != 8 || !none && Fold(Sum(u, Sum(addresses, ProtoUDP+uint64(n)))) != 0xffff {
+			return nil, CorruptUDP
+		}
 	}
 	return u[UDPLen:], OK
 }

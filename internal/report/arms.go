@@ -148,9 +148,19 @@ func (v *view) metrics() []metric {
 		{"reordered", "received, but after a later one", func(a *compare.Arm) uint64 { return a.Reordered }},
 		{"corrupt", "reached the reader damaged; lost", func(a *compare.Arm) uint64 { return a.Corrupt }},
 		{"foreign", "not of this run; in no other count", func(a *compare.Arm) uint64 { return a.Foreign }},
+		{"wasted", "fragments that came and are in no datagram received", func(a *compare.Arm) uint64 {
+			if a.Fragments == nil {
+				return 0
+			}
+			return a.Fragments.Wasted
+		}},
 		{"sent late", "more than 1 ms after their time", func(a *compare.Arm) uint64 { return a.Late }},
 	} {
-		all = append(all, metric{c.name, "packets", count(c.get), c.note, nonzero(c.get)})
+		unit := "packets"
+		if c.name == "wasted" {
+			unit = "fragments"
+		}
+		all = append(all, metric{c.name, unit, count(c.get), c.note, nonzero(c.get)})
 	}
 	if echo {
 		at := slices.IndexFunc(all, func(m metric) bool { return m.name == "CPU/packet" })
@@ -211,6 +221,9 @@ func (v *view) receivedNote() string {
 func (v *view) lossNote() string {
 	if v.doc.ClosedLoop() {
 		return "closed loop: not judged"
+	}
+	if n := v.undeliverable(); n != "" {
+		return n
 	}
 	return ""
 }

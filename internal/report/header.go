@@ -29,6 +29,8 @@ func trafficText(t *compare.Traffic) string {
 	size := fmt.Sprint(t.Size)
 	var s string
 	switch {
+	case t.Fragments != nil:
+		return fragmentsText(t)
 	case t.FrameBytes <= 0 || !finite(t.FrameBytes):
 		return ""
 	case strings.Contains(size, "imix"):

@@ -35,7 +35,7 @@ func Caveats(doc *compare.Document) []Caveat {
 	v := newView(doc)
 	var out []Caveat
 	for _, f := range []func(*view) []Caveat{
-		blockCaveats, searchCaveats, modeCaveats, loadCaveats, echoCaveats, placementCaveats, rigCaveats, fairnessCaveats, machineCaveats, settingCaveats, balanceCaveats, ledgerCaveats,
+		blockCaveats, searchCaveats, modeCaveats, loadCaveats, echoCaveats, placementCaveats, rigCaveats, fragmentCaveats, fairnessCaveats, machineCaveats, settingCaveats, balanceCaveats, ledgerCaveats,
 	} {
 		out = append(out, f(v)...)
 	}

@@ -70,7 +70,10 @@ func isSweep(docs []compare.Document) bool {
 // cellName is what tells a cell of a sweep from the others.
 func cellName(d *compare.Document) string {
 	name := d.Traffic.Size.String()
-	if !d.Traffic.Size.IMIX {
+	switch {
+	case d.Traffic.Fragments != nil:
+		name = d.Traffic.Fragments.Pattern
+	case !d.Traffic.Size.IMIX:
 		name += " B"
 	}
 	rate := ", max"
@@ -87,7 +90,12 @@ func cellName(d *compare.Document) string {
 }
 
 // sizeText is a cell's first column.
-func sizeText(d *compare.Document) string { return d.Traffic.Size.String() }
+func sizeText(d *compare.Document) string {
+	if f := d.Traffic.Fragments; f != nil {
+		return f.Pattern
+	}
+	return d.Traffic.Size.String()
+}
 
 func (p *page) sweep(docs []compare.Document) {
 	for i := range docs {

@@ -291,13 +291,16 @@ func (v *view) whyCost(c *compare.Comparison) string {
 	lost := false
 	for _, name := range []string{c.A, c.B} {
 		a := v.arm(name)
-		if a == nil || a.LossRatio == nil || *a.LossRatio > c.Margin {
+		if a == nil || a.LossRatio == nil || a.AvoidableLoss() > c.Margin {
 			return ""
 		}
-		lost = lost || a.Lost > 0
+		lost = lost || a.AvoidableLoss() > 0
 	}
 	if lost {
 		return "neither lost more than " + percent(c.Margin) + ", so "
+	}
+	if v.undeliverable() != "" {
+		return "neither lost a datagram that could be received, so "
 	}
 	return "neither lost a packet, so "
 }

@@ -174,7 +174,11 @@ func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
 	case a.Engine != compare.XDP || a.Variant == "asavie" || a.Option("ring") != "":
 		sizes = []int{0}
 	case s.pps > 0:
-		sizes = []int{ringFor(s.pps, s.absence())}
+		pps := s.pps
+		if f := s.doc.Traffic.Fragments; f != nil { // each of a datagram's fragments takes a place, and most may come twice
+			pps *= float64(2 * f.Fragments)
+		}
+		sizes = []int{ringFor(pps, s.absence())}
 	}
 	var out []trial.Setting
 	for _, n := range sizes {
@@ -226,8 +230,8 @@ type scored struct {
 // pps is the mean received rate.
 func (c *scored) pps() float64 { return c.mean((*compare.Trial).ReceivedPPS) }
 
-// loss is the mean loss ratio.
-func (c *scored) loss() float64 { return c.mean((*compare.Trial).LossRatio) }
+// loss is the mean loss ratio, of what could be received at all.
+func (c *scored) loss() float64 { return c.mean((*compare.Trial).AvoidableLoss) }
 
 // work is the mean CPU work per packet, ns; 0 when it is not known.
 func (c *scored) work() float64 {

@@ -64,6 +64,9 @@ type cell struct {
 
 func (s *cell) run(ctx context.Context) (compare.Document, error) {
 	p := s.o.Plan
+	if f := p.FragmentTraffic(s.c); f != nil {
+		s.doc.Traffic.Fragments, s.doc.Traffic.PayloadBytes = f, float64(p.Payload)
+	}
 	if f := s.o.Frames; f.WithFCS > 0 {
 		s.c.Size = compare.Size{Bytes: int(math.Round(f.WithFCS))}
 	}
@@ -164,6 +167,9 @@ func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.S
 func (s *cell) load(share float64) trial.Load {
 	p := s.o.Plan
 	l := trial.Load{Flow: s.o.Bench.Flow(p.IP == 6, p.Flows), Sizes: s.c.Size.Cycle(), PPS: s.pps, PingPong: s.pingPong()}
+	if p.Test == compare.TestFragments {
+		l.Fragments = &agent.Fragments{Pattern: s.c.Pattern, Payload: p.Payload, MTU: p.MTU, Seed: p.Seed, TimeoutNS: int64(p.FragTime), Memory: p.FragMemory, Distance: p.FragDistance}
+	}
 	switch {
 	case p.Count > 0:
 		l.Count = max(uint64(float64(p.Count)*share), 1)

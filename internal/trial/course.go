@@ -35,6 +35,8 @@ func courseOf(s Spec) (course, error) {
 		return echoing{}, nil
 	case "dns":
 		return answering{}, nil
+	case "fragments":
+		return fragmented{}, nil
 	}
 	return nil, fmt.Errorf("no test %q", s.Test)
 }

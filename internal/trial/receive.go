@@ -102,7 +102,8 @@ func (receiving) record(r *running, t *compare.Trial) error {
 		unique = min(r.to.Counters["link.rx_packets"], numbers)
 	}
 	ledger := measure.Build(measure.Input{Arm: r.arm(), Sender: r.sender(), Generic: r.got.Effective["attach"] == "generic",
-		ZeroCopy: r.got.Effective["bind"] == "zerocopy", Sent: numbers, Unique: unique, Injected: g.Duplicates, From: r.from.Counters, To: r.to.Counters})
+		ZeroCopy: r.got.Effective["bind"] == "zerocopy", Sent: numbers, Unique: unique, Injected: g.Duplicates, From: r.from.Counters, To: r.to.Counters,
+		Fragments: r.pieces()})
 	t.Received = min(unique, numbers)
 	t.Lost, t.Ledger, t.Unexplained, t.Checks = ledger.Lost, ledger.Rows, ledger.Unexplained, ledger.Checks
 	t.Duplicate, t.Reordered = rx.Duplicate, rx.Reordered

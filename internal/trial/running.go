@@ -28,6 +28,7 @@ type running struct {
 	answered    agent.Received // of an echo test: by the peer, of the replies
 	from, to    measure.Changes
 	interrupted bool
+	pending     uint64 // datagrams that reassembly held at the end
 }
 
 // load runs the peer's generator.

@@ -25,6 +25,8 @@ type Load struct {
 	Faults  agent.Faults
 	// PingPong sends the next frame when the one before is answered: PPS is then the most.
 	PingPong bool
+	// Fragments is set in the test of that name; Count and PPS are of datagrams then.
+	Fragments *agent.Fragments
 }
 
 // takes is how many seconds the load takes; a counted flood is taken at a rate no faster than the slowest machine seen.

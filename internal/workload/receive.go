@@ -28,6 +28,9 @@ type ReceiveOptions struct {
 	Work     *measure.Work   // application work per packet; nil is none
 	Every    uint64          // packets that make a milestone; 0 is none
 	Ticks    measure.TickRate
+
+	// Assembler (optional) takes the Verifier's place where frames hold fragments of datagrams.
+	Assembler Assembler
 }
 
 // ReceiveResult is what one worker received, in packets. Received is what the run's accounting starts from:
@@ -137,9 +140,12 @@ func (l *Receive) turn() error {
 		l.marks.begin(now)
 	}
 	l.last = now
-	if l.o.Frames {
+	switch {
+	case l.o.Assembler != nil:
+		l.fragments(l.batch[:n])
+	case l.o.Frames:
 		l.frames(l.batch[:n])
-	} else {
+	default:
 		for _, p := range l.batch[:n] {
 			l.datagram(p)
 		}
@@ -160,19 +166,25 @@ func (l *Receive) turn() error {
 
 func (l *Receive) frames(batch [][]byte) {
 	for _, f := range batch {
-		p, verdict := l.o.Verifier.Frame(f)
-		switch verdict {
-		case packet.OK:
+		if p, verdict := l.o.Verifier.Frame(f); verdict == packet.OK {
 			l.datagram(p)
-		case packet.Foreign:
-			l.r.Foreign++
-		case packet.Short:
-			l.r.Short++
-		case packet.CorruptIP:
-			l.r.CorruptIP++
-		case packet.CorruptUDP:
-			l.r.CorruptUDP++
+		} else {
+			l.refused(verdict)
 		}
+	}
+}
+
+// refused accounts a frame without a datagram of the flow.
+func (l *Receive) refused(verdict packet.Verdict) {
+	switch verdict {
+	case packet.Foreign:
+		l.r.Foreign++
+	case packet.Short:
+		l.r.Short++
+	case packet.CorruptIP:
+		l.r.CorruptIP++
+	case packet.CorruptUDP:
+		l.r.CorruptUDP++
 	}
 }
 
