@@ -237,6 +237,9 @@ func sweepGrid(p *page, docs []compare.Document, name string) *grid {
 	columns := sweepColumns(docs)
 	g := &grid{page: p, noteLast: true, columns: []align{right}}
 	head := []string{"  bytes"}
+	if docs[0].Traffic.Fragments != nil {
+		head[0] = "  pattern"
+	}
 	for _, c := range columns {
 		g.columns = append(g.columns, right)
 		head = append(head, c.head)
