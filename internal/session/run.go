@@ -64,9 +64,6 @@ type cell struct {
 
 func (s *cell) run(ctx context.Context) (compare.Document, error) {
 	p := s.o.Plan
-	if f := p.FragmentTraffic(s.c); f != nil {
-		s.doc.Traffic.Fragments, s.doc.Traffic.PayloadBytes = f, float64(p.Payload)
-	}
 	if f := s.o.Frames; f.WithFCS > 0 {
 		s.c.Size = compare.Size{Bytes: int(math.Round(f.WithFCS))}
 	}
@@ -76,6 +73,9 @@ func (s *cell) run(ctx context.Context) (compare.Document, error) {
 		Rate: s.c.Rate, Flows: p.Flows, Queues: s.c.Queues}
 	if f := s.o.Frames; f.WithFCS > 0 {
 		s.doc.Traffic.FrameBytes, s.doc.Traffic.PayloadBytes = f.WithFCS, f.Payload
+	}
+	if f := p.FragmentTraffic(s.c); f != nil {
+		s.doc.Traffic.Fragments, s.doc.Traffic.PayloadBytes = f, float64(p.Payload)
 	}
 	err := s.carryOut(ctx)
 	if ctx.Err() != nil {
