@@ -247,3 +247,69 @@ func TestAskerRequest(t *testing.T) {
 		}
 	}
 }
+
+// Two CPUs ask at once: each its share, no number twice, every answer found.
+func TestAskerStreams(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two CPUs")
+	}
+	p := nstest.NewPair(t, nstest.Options{})
+	o := askerOptions(p, false)
+	o.CPUs = []int{runtime.NumCPU() - 1, 0}
+	o.Questions, o.Count, o.Rate = testQuestions(31), 1001, 10000
+	server(t, p, o.Dst, o.Questions, func(_ int, r []byte) [][]byte { return [][]byte{r} })
+	var a *Asker
+	p.Peer.Do(t, func() {
+		var err error
+		if a, err = NewAsker(o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { a.Close() })
+		l, err := Attach(a.Program(), p.Peer.Index, Native)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	})
+	results := make([]AskResult, 2)
+	var wg sync.WaitGroup
+	for i := range results {
+		wg.Go(func() {
+			p.Peer.Do(t, func() {
+				pin(t, o.CPUs[i])
+				var err error
+				if results[i], err = a.Run(i); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	wg.Wait()
+	if results[0].Sent != 501 || results[1].Sent != 500 || results[0].Forgotten+results[1].Forgotten != 0 {
+		t.Errorf("asked %d and %d", results[0].Sent, results[1].Sent)
+	}
+	var got AnswerStats
+	for deadline := time.Now().Add(10 * time.Second); got.Received < o.Count && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var err error
+		if got, err = a.Replies(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.Right != o.Count || got.Received != o.Count {
+		t.Errorf("answers %+v", got)
+	}
+	if _, err := a.Run(0); err == nil {
+		t.Error("a stream runs twice")
+	}
+}
+
+// A port has 65,536 ids: requests beyond that take the place of the oldest, and are counted.
+func TestAskerForgets(t *testing.T) {
+	p := nstest.NewPair(t, nstest.Options{})
+	o := askerOptions(p, false)
+	o.Flows, o.Questions, o.Count = 1, testQuestions(3), 1<<16+100
+	res, got, _ := runAsker(t, p, o) // nobody answers but the kernel, with ICMP
+	if res.Sent != o.Count || res.Forgotten != 100 || got.Received != 0 {
+		t.Errorf("asked %d, forgot %d, answers %+v", res.Sent, res.Forgotten, got)
+	}
+}

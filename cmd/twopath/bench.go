@@ -119,7 +119,9 @@ func (a *app) setUp(ctx context.Context, p compare.Plan, others ...int) (_ *setu
 	if !test.Sends && len(plan.Gen) > 0 {
 		s.rig.Generator.CPU = &plan.Gen[0]
 	}
-	if !test.Sends && !reached && s.rig.Kind == "veth" { // over a wire, the receiving port spreads flows over its queues
+	// Prepared questions and stamped requests are sent as live frames only: what reaches no worker shows in the shares.
+	oneWay := !test.Sends && len(test.Modes)+len(test.Drivers) == 0
+	if oneWay && !reached && s.rig.Kind == "veth" { // over a wire, the receiving port spreads flows over its queues
 		if err := s.bench.FeedXSK(); err != nil {
 			return nil, err
 		}

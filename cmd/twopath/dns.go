@@ -38,7 +38,7 @@ func readDNS(p compare.Plan) (*agent.DNS, session.Frames, error) {
 	if err != nil {
 		return nil, session.Frames{}, fail(exitUsage, "%w; mend it, or leave out --zone", err)
 	}
-	list := zone.Queries()
+	var list []dns.Query
 	if p.Queries != "" {
 		if d.Queries, err = readText("queries", p.Queries); err != nil {
 			return nil, session.Frames{}, err
@@ -46,6 +46,8 @@ func readDNS(p compare.Plan) (*agent.DNS, session.Frames, error) {
 		if list, err = dns.ParseQueries(strings.NewReader(d.Queries), p.Queries); err != nil {
 			return nil, session.Frames{}, fail(exitUsage, "%w; mend it, or leave out --queries", err)
 		}
+	} else if list, err = zone.Queries(); err != nil {
+		return nil, session.Frames{}, fail(exitUsage, "%s: %w; name the queries with --queries", d.File, err)
 	}
 	if p.Driver == compare.DriverDnsperf && (p.Peer == "" || strings.HasPrefix(p.Peer, ":")) {
 		if _, err := exec.LookPath("dnsperf"); err != nil {

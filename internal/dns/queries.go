@@ -6,7 +6,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -18,7 +21,18 @@ type Query struct {
 	Type uint16
 }
 
-func (q Query) String() string { return q.Name + " " + dns.TypeToString[q.Type] }
+func (q Query) String() string { return q.Name + " " + dns.Type(q.Type).String() }
+
+// parseType reads a type by name, or as "TYPE65280" (RFC 3597).
+func parseType(s string) (uint16, bool) {
+	s = strings.ToUpper(s)
+	if t, ok := dns.StringToType[s]; ok {
+		return t, true
+	}
+	digits, ok := strings.CutPrefix(s, "TYPE")
+	n, err := strconv.ParseUint(digits, 10, 16)
+	return uint16(n), ok && err == nil
+}
 
 // QueriesError is a list of queries that cannot be used.
 type QueriesError struct {
@@ -54,7 +68,7 @@ func ParseQueries(r io.Reader, file string) ([]Query, error) {
 		if len(fields) != 2 {
 			return bad("want a name and a type, as in www.example. A")
 		}
-		t, ok := dns.StringToType[strings.ToUpper(fields[1])]
+		t, ok := parseType(fields[1])
 		if !ok {
 			return bad("no record type %q", fields[1])
 		}
@@ -78,14 +92,17 @@ func ParseQueries(r io.Reader, file string) ([]Query, error) {
 // absentShare is how many of the derived queries ask for names that are not there: 1 in 8.
 const absentShare = 8
 
+// mostSets is how many sets of records Queries can ask for.
+const mostSets = MaxQueries * (absentShare - 1) / absentShare
+
 // Queries derives a list from the zone: every set of records once, and one query in 8 for a name that is not there. The
-// order is mixed, the same each time.
-func (z *Zone) Queries() []Query {
+// order is mixed, the same each time. A zone with more sets than a list can have must be asked by a list of the caller's.
+func (z *Zone) Queries() ([]Query, error) {
 	var out []Query
 	for _, name := range z.names() {
-		for t := range 256 { // in order of the type, and all types worth asking are among them
-			if len(z.rrsets[name][uint16(t)]) > 0 && len(out) < MaxQueries*(absentShare-1)/absentShare {
-				out = append(out, Query{name, uint16(t)})
+		for _, t := range slices.Sorted(maps.Keys(z.rrsets[name])) {
+			if out = append(out, Query{name, t}); len(out) > mostSets {
+				return nil, fmt.Errorf("the zone has more than the %d sets of records that are asked for without a list of queries", mostSets)
 			}
 		}
 	}
@@ -97,7 +114,7 @@ func (z *Zone) Queries() []Query {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	return out
+	return out, nil
 }
 
 // FormatQueries writes a list in the format of dnsperf.

@@ -4,6 +4,7 @@ package dns
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -53,7 +54,7 @@ func TestDefaultZone(t *testing.T) {
 	}
 	b := make([]byte, UDPSize)
 	codes, truncated := map[int]int{}, 0
-	for _, q := range z.Queries() {
+	for _, q := range queriesOf(t, z) {
 		for _, edns := range []bool{false, true} {
 			m, err := q.Message(edns)
 			if err != nil {
@@ -99,11 +100,11 @@ func TestCheckFindsWrongAnswers(t *testing.T) {
 }
 
 func TestParseQueries(t *testing.T) {
-	got, err := ParseQueries(strings.NewReader("; names\n\nwww.t.example a\nt.example. MX\n# end\n"), "q")
-	if err != nil || len(got) != 2 || got[0] != (Query{"www.t.example.", 1}) || got[1] != (Query{"t.example.", 15}) {
+	got, err := ParseQueries(strings.NewReader("; names\n\nwww.t.example a\nt.example. MX\nt.example TYPE65280\n# end\n"), "q")
+	if err != nil || len(got) != 3 || got[2] != (Query{"t.example.", 65280}) || got[2].String() != "t.example. TYPE65280" || got[0] != (Query{"www.t.example.", 1}) || got[1] != (Query{"t.example.", 15}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for text, line := range map[string]int{"": 0, "; nothing\n": 0, "www.t.example. A\nwww\n": 2, "www A A\n": 1, "www NOSUCH\n": 1, strings.Repeat("a", 64) + " A\n": 1} {
+	for text, line := range map[string]int{"": 0, "; nothing\n": 0, "www.t.example. A\nwww\n": 2, "www A A\n": 1, "www NOSUCH\n": 1, "www TYPE\n": 1, "www TYPE65536\n": 1, strings.Repeat("a", 64) + " A\n": 1} {
 		_, err := ParseQueries(strings.NewReader(text), "q")
 		var e *QueriesError
 		if !errors.As(err, &e) || e.Line != line {
@@ -111,9 +112,9 @@ func TestParseQueries(t *testing.T) {
 		}
 	}
 	z := zoneOf(t, testZone)
-	again, err := ParseQueries(strings.NewReader(FormatQueries(z.Queries())), "q")
-	if err != nil || len(again) != len(z.Queries()) {
-		t.Errorf("%d of %d queries survive writing and reading: %v", len(again), len(z.Queries()), err)
+	again, err := ParseQueries(strings.NewReader(FormatQueries(queriesOf(t, z))), "q")
+	if err != nil || len(again) != len(queriesOf(t, z)) {
+		t.Errorf("%d of %d queries survive writing and reading: %v", len(again), len(queriesOf(t, z)), err)
 	}
 }
 
@@ -130,7 +131,7 @@ func FuzzParseZone(f *testing.F) {
 			return
 		}
 		b := make([]byte, UDPSize)
-		for _, q := range z.Queries() {
+		for _, q := range queriesOf(t, z) {
 			m, err := q.Message(true)
 			if err != nil {
 				continue
@@ -141,4 +142,26 @@ func FuzzParseZone(f *testing.F) {
 			}
 		}
 	})
+}
+
+func queriesOf(t testing.TB, z *Zone) []Query {
+	t.Helper()
+	list, err := z.Queries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A list that would leave some of the zone out is refused, not cut.
+func TestQueriesOfALargeZone(t *testing.T) {
+	const head = "$ORIGIN t.example.\n$TTL 60\n@ SOA ns host 1 2 3 4 5\n"
+	z := zoneOf(t, fmt.Sprintf("%s$GENERATE 1-%d h$ A 192.0.2.1\n", head, mostSets-1))
+	if list, err := z.Queries(); err != nil || len(list) > MaxQueries {
+		t.Errorf("%d queries, %v", len(list), err)
+	}
+	z = zoneOf(t, fmt.Sprintf("%s$GENERATE 1-%d h$ A 192.0.2.1\n", head, mostSets))
+	if list, err := z.Queries(); err == nil {
+		t.Errorf("%d queries of %d sets", len(list), mostSets+1)
+	}
 }

@@ -97,7 +97,8 @@ func zoneAndQueries(d *agent.DNS) (*dns.Zone, []dns.Query, error) {
 		return nil, nil, err
 	}
 	if d.Queries == "" {
-		return zone, zone.Queries(), nil
+		list, err := zone.Queries()
+		return zone, list, err
 	}
 	list, err := dns.ParseQueries(strings.NewReader(d.Queries), "queries")
 	return zone, list, err
