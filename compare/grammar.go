@@ -46,6 +46,11 @@ type ArmOption struct {
 	Help  string
 }
 
+// OptionsOf lists the options of an arm, "engine:variant", its own first.
+func OptionsOf(arm string) []ArmOption {
+	return slices.DeleteFunc(DefaultGrammar().Options, func(o ArmOption) bool { return !o.of(arm) })
+}
+
 // of tells whether an arm takes the option.
 func (o ArmOption) of(arm string) bool { return o.Scope != "" || slices.Contains(o.For, arm) }
 

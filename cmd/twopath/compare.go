@@ -17,7 +17,8 @@ func (a *app) compareCommand() *cobra.Command {
 		Short: "Both engines under identical traffic: the gap, the ledger, the verdict",
 		Long: `compare runs a test with each arm in turn, in blocks of A B B A, and says what the difference is, where every lost packet went,
 and whether the difference is real. An arm is an engine with its settings: engine:variant[+option[=value]...]. Without arms the
-best of both is compared: kernel:recvmmsg (or kernel:sendmmsg) and xdp:auto.
+best of both is compared: kernel:recvmmsg (or kernel:sendmmsg) and xdp:auto. Host knobs are options of every arm, as in
+kernel:recvmmsg+netdev_budget=600: set for that arm's trials, and put back (twopath tune list has them).
 
 Tests: ` + testList() + `
 
@@ -32,6 +33,7 @@ Exit codes: 0 done, 1 a --require failed, 2 usage, 3 this machine cannot do it, 
 	}
 	addPlanFlags(c)
 	addOutputFlags(c)
+	c.ValidArgsFunction = completePlan
 	return c
 }
 
@@ -47,6 +49,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	addPlanFlags(c)
 	addOutputFlags(c)
+	c.ValidArgsFunction = completePlan
 	return c
 }
 

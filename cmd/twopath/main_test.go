@@ -176,6 +176,16 @@ func TestHelpOfEveryVerbShowsExamples(t *testing.T) {
 	}
 }
 
+func TestCompletionOfArms(t *testing.T) {
+	for line, want := range map[string]string{"compare u": "udp-rx", "compare udp-rx kernel:r": "kernel:recvmmsg", "run udp-rx xdp:": "xdp:copy",
+		"compare udp-rx kernel:nosocket+dev_w": "kernel:nosocket+dev_weight=", "compare udp-rx xdp:auto kernel:recvmmsg+gro+b": "kernel:recvmmsg+gro+batch="} {
+		code, out, _ := call(append([]string{"__complete"}, strings.Fields(line)...)...)
+		if code != 0 || !strings.Contains("\n"+out, "\n"+want) {
+			t.Errorf("%s: exit %d, %q lacks %q", line, code, out, want)
+		}
+	}
+}
+
 // TestWithoutRoot runs the program as a user who may do nothing: it says what is missing, exit code 3.
 func TestWithoutRoot(t *testing.T) {
 	if os.Geteuid() == 0 {
