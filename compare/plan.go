@@ -33,9 +33,12 @@ type Plan struct {
 	Count    uint64   `json:"count,omitempty" yaml:"count,omitempty"`       // packets a trial, or
 	Duration Duration `json:"duration,omitempty" yaml:"duration,omitempty"` // time a trial
 	Flows    int      `json:"flows" yaml:"flows"`
-	Queues   Queues   `json:"queues" yaml:"queues"`                 // receive queues, with a reader each
-	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"` // of the application, per packet
-	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty"` // how requests follow each other: open, pingpong; empty: by test
+	Queues   Queues   `json:"queues" yaml:"queues"`                         // receive queues, with a reader each
+	CC       int      `json:"cc,omitempty" yaml:"cc,omitempty"`             // connections open at a time, of tests that connect
+	Requests int      `json:"requests,omitempty" yaml:"requests,omitempty"` // on a connection
+	Body     int      `json:"body,omitempty" yaml:"body,omitempty"`         // bytes of a response's body
+	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"`         // of the application, per packet
+	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty"`         // how requests follow each other: open, pingpong; empty: by test
 
 	// Of dns: files with the zone and the queries (empty: a zone of the program's own, queries derived from the zone), who asks
 	// (xdp, dnsperf), and whether queries carry an OPT record.
@@ -127,6 +130,7 @@ func (p *Plan) Complete() {
 	if p.Driver == DriverDnsperf && p.PeerNAPI == "" {
 		p.PeerNAPI = "threaded" // its replies climb through a whole stack, which is no part of the SUT
 	}
+	p.completeConnections(t)
 	if p.Count == 0 && p.Duration == 0 {
 		p.Duration = Duration(time.Second)
 	}
@@ -241,6 +245,8 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	switch {
+	case p.badConnections(test) != nil:
+		return p.badConnections(test)
 	case p.Mode != "" && len(test.Modes) == 0:
 		return bad("mode", p.Mode, fmt.Sprintf("%s has no requests and answers", p.Test), "leave it out")
 	case p.Mode != "" && !slices.Contains(test.Modes, p.Mode):

@@ -109,6 +109,16 @@ func planKeys() []planKey {
 		}},
 		{name: "flows", set: number("flows", func(p *Plan) *int { return &p.Flows })},
 		{name: "queues", alias: "workers", list: true, set: func(p *Plan, v string) (err error) { p.Queues, err = ParseQueues(v); return err }},
+		{name: "cc", set: number("cc", func(p *Plan) *int { return &p.CC })},
+		{name: "requests", set: number("requests", func(p *Plan) *int { return &p.Requests })},
+		{name: "body", set: func(p *Plan, v string) error {
+			n, err := parseBytes(v)
+			if err != nil || n > MaxBody {
+				return &UsageError{What: "body", Token: v, Problem: "not a size in bytes", Hint: "as in 1000 or 1M"}
+			}
+			p.Body = int(n)
+			return nil
+		}},
 		{name: "work", set: func(p *Plan, v string) (err error) { p.Work, err = ParseWork(v); return err }},
 		{name: "mode", set: text(func(p *Plan) *string { return &p.Mode })},
 		{name: "zone", set: text(func(p *Plan) *string { return &p.Zone })},

@@ -28,6 +28,13 @@ type TestInfo struct {
 	Rate string
 	// Modes are the ways requests may follow each other, the default first; none where nothing is answered.
 	Modes []string
+	// Connects says that connections are opened, of which CC is how many at a time where the plan does not say.
+	Connects bool
+	CC       int
+	// Requests is how many go over a connection where the plan does not say; more than one keeps it open.
+	Requests int
+	// Placement is that of the SUT's NAPI on the veth rig where the plan does not say; "" leaves it to the number of CPUs.
+	Placement string
 	// Drivers are the programs that may ask, the default first; none where it is the peer's generator only.
 	Drivers []string
 	// OwnSizes says that frames have the sizes that their contents give them.
@@ -64,6 +71,12 @@ func Tests() []TestInfo {
 		{Name: TestFragments, About: "the peer sends UDP datagrams in IP fragments, the SUT puts them together and receives them",
 			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
 			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "10k"},
+		{Name: "http-cps", About: "the peer opens TCP connections, asks by HTTP once on each, and the SUT answers and closes",
+			Kernel: []string{"epoll"}, XDP: []string{"auto", "zerocopy", "copy", "generic"}, Default: []string{"kernel:epoll", "xdp:auto"},
+			Flood: true, Connects: true, CC: 64, Requests: 1, OwnSizes: true, Placement: PlaceSender},
+		{Name: "http-rps", About: "the peer keeps TCP connections open and asks by HTTP again and again",
+			Kernel: []string{"epoll"}, XDP: []string{"auto", "zerocopy", "copy", "generic"}, Default: []string{"kernel:epoll", "xdp:auto"},
+			Flood: true, Connects: true, CC: 64, Requests: 1000, OwnSizes: true, Placement: PlaceSender},
 	}
 }
 

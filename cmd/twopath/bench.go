@@ -110,7 +110,9 @@ func (a *app) setUp(ctx context.Context, p compare.Plan, others ...int) (_ *setu
 		s.rig.CPUs["other"] = plan.Others
 	}
 	test, _ := compare.LookupTest(p.Test)
-	if !test.Sends {
+	switch {
+	case test.Connects: // an engine's client, the arm's own
+	case !test.Sends:
 		s.rig.Generator.Method = "xdp-live-frames"
 		if p.Driver == compare.DriverDnsperf {
 			s.rig.Generator.Method = compare.DriverDnsperf

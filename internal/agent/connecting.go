@@ -34,6 +34,7 @@ type Connected struct {
 	Counters    map[string]uint64 `json:"counters"` // the engine's own: retransmissions, system calls
 	Late        uint64            `json:"late"`     // opened over 1 ms after their time
 	MaxLateNS   int64             `json:"max_late_ns"`
+	FinishNS    int64             `json:"finish_ns"` // CLOCK_MONOTONIC: when the last connection was over
 	Drained     bool              `json:"drained"`
 	CPU         *CPU              `json:"cpu,omitempty"`
 }

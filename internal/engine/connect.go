@@ -332,6 +332,7 @@ func (d *dialPart) Run() (agent.Generated, error) {
 			g.StartNS = l.Start
 		}
 		g.EndNS = max(g.EndNS, l.End)
+		c.FinishNS = max(c.FinishNS, l.Finish)
 		c.Late += l.Late
 		c.MaxLateNS = max(c.MaxLateNS, l.MaxLate)
 		c.Drained = c.Drained && l.Drained

@@ -116,6 +116,9 @@ func (v *view) metrics() []metric {
 	}
 
 	echo := v.echoes()
+	dials := connects(v.doc)
+	_, unit := v.unit()
+	each := func(a *compare.Arm) *float64 { return v.packetsEach(a) }
 	all := []metric{
 		{"connections", "per s", of(completed, pps), "opened, used and closed", some(completed)},
 		{"requests", "per s", of(requests, pps), "", some(requests)},
@@ -125,19 +128,20 @@ func (v *view) metrics() []metric {
 			}
 			return missing
 		}, v.errorKinds(), v.any(func(a *compare.Arm) bool { return errors(a) != nil })},
-		{v.sentLabel(), "pps", of(offered, pps), v.sentNote(), packets || some(offered)},
+		{"packets each", "", of(each, significant), "both ways, at the SUT's device", some(each)},
+		{v.sentLabel(), "pps", of(offered, pps), v.sentNote(), packets || some(offered) && !dials},
 		{"not sent", "", of(unsentRatio, percent), "handed over, and dropped before it left", some(unsentRatio) && v.doc.Sends()},
-		{"received", "pps", of(received, pps), v.receivedNote(), packets || some(received)},
+		{"received", "pps", of(received, pps), v.receivedNote(), packets || some(received) && !dials},
 		{"on the wire", "Gb/s", of(wire, gbps), "", packets || some(wire)},
-		{"lost", "", of(loss, percent), v.lossNote(), packets || some(loss)},
+		{"lost", "", of(loss, percent), v.lossNote(), packets || some(loss) && !dials},
 		{"no loss up to", "pps", of(lower, pps), "RFC 9971 relevant lower bound", some(lower)},
 		{"loss from", "pps", of(upper, pps), "RFC 9971 relevant upper bound", some(upper)},
 		{"conditional", "pps", of(conditional, pps), "RFC 9971 conditional throughput", some(conditional)},
 		{"latency p50", "ns", of(p50, nanoseconds), v.latencyBase(), some(p50) && !echo},
 		{"latency p99", "ns", of(p99, nanoseconds), "", some(p99) && !echo},
-		{"CPU/packet", "ns", of(cpu, nanoseconds), v.spinNote(), packets || some(cpu)},
-		{"cores per Mpps", "", of(cores, significant), v.coresNote(), packets || some(cores)},
-		{"TSC/packet", "cycles", of(tsc, pps), v.threads(), some(tsc)},
+		{"CPU/" + unit, "ns", of(cpu, nanoseconds), v.spinNote(), packets || some(cpu)},
+		{"cores per Mpps", "", of(cores, significant), v.coresNote(), packets || some(cores) && !dials},
+		{"TSC/" + unit, "cycles", of(tsc, pps), v.threads(), some(tsc)},
 		{"by worker", "", workerText, "", v.multiWorker()},
 	}
 	for _, c := range []struct {

@@ -20,6 +20,10 @@ func titleParts(doc *compare.Document) []string {
 	if doc.Sends() {
 		rate, place = strings.Replace(rate, "the sender can", "the SUT can", 1), sendingText(doc)
 	}
+	if connects(doc) {
+		rate = strings.Replace(strings.Replace(rate, "the sender can", "they come", 1), " pps", " connections/s", 1)
+		return nonEmpty(append([]string{strings.Join(nonEmpty(connectionText(doc), rate), ", ")}, nonEmpty(rigText(&doc.Rig), place)...)...)
+	}
 	parts := []string{strings.Join(nonEmpty(trafficText(&doc.Traffic), rate, flowsText(&doc.Traffic)), ", ")}
 	parts = append(parts, nonEmpty(rigText(&doc.Rig), place)...)
 	return nonEmpty(parts...)

@@ -169,25 +169,26 @@ func (v *view) ledgerTitle() string {
 		return ""
 	}
 	first := v.arms[0]
+	unit, _ := v.unit()
 	same := true
 	for _, a := range v.arms {
 		same = same && handed(a) == handed(first) && a.Valid == first.Valid
 	}
 	if same {
 		if first.Valid == 0 {
-			return "Where the packets went: no valid trial"
+			return "Where the " + unit + " went: no valid trial"
 		}
 		per, each := "", plural(int64(first.Valid), "trial")
 		if len(v.arms) > 1 {
 			per, each = " per arm", each+" each"
 		}
-		return fmt.Sprintf("Where %s packets%s went (%s)", uthousands(handed(first)), per, each)
+		return fmt.Sprintf("Where %s %s%s went (%s)", uthousands(handed(first)), unit, per, each)
 	}
 	var parts []string
 	for i, a := range v.arms {
 		parts = append(parts, fmt.Sprintf("%s %s in %s", letter(i), uthousands(handed(a)), plural(int64(a.Valid), "trial")))
 	}
-	return "Where the packets went (" + strings.Join(parts, ", ") + ")"
+	return "Where the " + unit + " went (" + strings.Join(parts, ", ") + ")"
 }
 
 // ledgerRow is one printed row of the ledger: its label, its numbers, a remark.

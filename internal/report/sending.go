@@ -31,6 +31,8 @@ func (v *view) countedBy() string {
 	switch {
 	case v.doc.Sends():
 		return "peer"
+	case connects(v.doc):
+		return "completed"
 	case v.echoes():
 		return "answered"
 	}

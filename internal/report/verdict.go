@@ -62,12 +62,16 @@ func (v *view) claim(metric, winner, loser, atLeast, ratio string) string {
 	switch kindOf(metric) {
 	case receivedRate:
 		verb := "receives"
-		if v.doc.Sends() {
+		switch {
+		case v.doc.Sends():
 			verb = "brings over"
+		case connects(v.doc):
+			verb = "completes"
 		}
 		return fmt.Sprintf("%s %s %s%s %s", winner, verb, atLeast, ratio, loser)
 	case cpuCost:
-		return fmt.Sprintf("%s does %s%s %s's packets per CPU second", winner, atLeast, ratio, loser)
+		unit, _ := v.unit()
+		return fmt.Sprintf("%s does %s%s %s's %s per CPU second", winner, atLeast, ratio, loser, unit)
 	case timeCost:
 		return fmt.Sprintf("%s takes %s%s as long as %s (%s)", loser, atLeast, ratio, winner, metricText(metric))
 	case searched:

@@ -165,13 +165,31 @@ func (v *view) perSecond(a *compare.Arm, count func(*compare.Trial) *uint64) *fl
 	some := false
 	for _, t := range v.trialsOf(a) {
 		if c := count(t); c != nil && t.Seconds > 0 {
-			n, s, some = n+float64(*c), s+t.Seconds, true
+			d := t.Seconds
+			if t.ReceiveSeconds != nil { // until the last one was over
+				d = max(d, *t.ReceiveSeconds)
+			}
+			n, s, some = n+float64(*c), s+d, true
 		}
 	}
 	if !some {
 		return nil
 	}
 	return compare.Num(n / s)
+}
+
+// mean is a figure's mean over an arm's valid trials that have it; nil when none has.
+func (v *view) mean(a *compare.Arm, of func(*compare.Trial) *float64) *float64 {
+	var sum, n float64
+	for _, t := range v.trialsOf(a) {
+		if f := of(t); f != nil {
+			sum, n = sum+*f, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return compare.Num(sum / n)
 }
 
 // total sums a count over an arm's valid trials; nil when no trial has it.

@@ -160,7 +160,21 @@ func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.S
 		role = agent.Send
 	}
 	return trial.Spec{Test: p.Test, Role: role, Arm: a, Setting: set, RunID: s.runID(), Load: s.load(share), Work: p.Work, Strict: p.Strict,
-		Every: s.o.Every, DNS: s.o.DNS, Driver: p.Driver}
+		Every: s.o.Every, DNS: s.o.DNS, Driver: p.Driver, Connect: s.connect()}
+}
+
+// The ports of a connection test: the server's, and of the client all that are no one else's.
+const (
+	httpPort    = 80
+	clientPort  = 1024
+	clientPorts = 64000
+)
+
+// connect is the load of a connection test; the rate, count and time are the load's.
+func (s *cell) connect() agent.Connecting {
+	p := s.o.Plan
+	return agent.Connecting{ServerPort: httpPort, ServerPorts: 1, ClientPort: clientPort, ClientPorts: clientPorts, Body: p.Body, Keep: p.Requests > 1,
+		Requests: p.Requests, Concurrent: p.CC}
 }
 
 // load is the cell's traffic, for share of a trial.

@@ -104,6 +104,9 @@ func (c connecting) record(r *running, t *compare.Trial) error {
 	t.Errors, t.Unexplained = &errors, left
 	t.Late, t.LateMaxNs = g.Late, uint64(max(g.MaxLateNS, 0))
 	t.Seconds = r.sent.Seconds
+	if d := float64(g.FinishNS-r.sent.StartNS) / 1e9; d > 0 {
+		t.ReceiveSeconds = &d
+	}
 	if pps := r.s.Load.PPS; pps > 0 {
 		t.Seconds += 1 / pps
 	}

@@ -66,6 +66,7 @@ type DialLoop struct {
 	live atomic.Uint64
 
 	Start, End int64 // ns: first open, last open
+	Finish     int64 // ns: when all was over
 	Late       uint64
 	MaxLate    int64 // ns
 	Drained    bool  // all that was opened has ended
@@ -141,6 +142,7 @@ func (l *DialLoop) open(now int64, gap float64) (idle bool) {
 
 func (l *DialLoop) drain() error {
 	d := l.o.Dialer
+	defer func() { l.Finish = measure.Monotonic() }()
 	for end := measure.Monotonic() + int64(l.o.Drain); d.Over() < d.Opened(); {
 		now := measure.Monotonic()
 		if now > end {
