@@ -27,6 +27,8 @@ Exit codes: 0 done, 1 a --require failed, 2 usage, 3 this machine cannot do it, 
   sudo twopath compare udp-rx kernel:epoll kernel:recvmmsg+gro xdp:auto --rate max --flows 64 --placement sender
   sudo twopath compare udp-rx --size 64,512,1518 --rate line:1g --count 300000
   sudo twopath compare udp-tx kernel:write kernel:sendmmsg kernel:sendmmsg+gso kernel:packet xdp:auto xdp:asavie --size 64 --rate max
+  sudo twopath compare udp-echo --rate 1k
+  sudo twopath compare udp-echo --mode pingpong kernel:recvmmsg+wait=block kernel:recvmmsg+wait=busypoll xdp:auto+wait=spin
   sudo twopath compare udp-rx --require 'xdp:auto.loss_ratio<=1e-4' --json result.json`,
 		Args: exactly(0, -1, "a test and arms"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runPlan(c, args, false) },
@@ -43,6 +45,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "One arm: how much it takes, and where the rest went",
 		Example: `  sudo twopath run udp-rx xdp:auto --rate 300k --duration 1s --placement sender
   sudo twopath run udp-tx kernel:sendmmsg+gso --size imix --rate 200k
+  sudo twopath run udp-echo kernel:epoll --rate 1k --duration 5s
   sudo twopath run udp-rx kernel:epoll --payload 1024 --rate max`,
 		Args: exactly(0, 2, "a test and an arm"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runPlan(c, args, true) },

@@ -11,7 +11,8 @@ const hintWork = 5000.0 // ns
 
 // workHint reckons what would be left of the gap in a program that works on
 // each packet. It holds where one core does everything, so it is only given
-// there, and only from CPU work, not from waiting.
+// there, and only from CPU work, not from waiting; in an echo test from the
+// answers' times.
 func (v *view) workHint() string {
 	c := v.doc.Verdict
 	if c == nil || v.doc.Rig.Placement != compare.PlaceShared || v.doc.Plan.Work != (compare.Work{}) {
@@ -21,10 +22,17 @@ func (v *view) workHint() string {
 		return ""
 	}
 	a, b := v.arm(c.A), v.arm(c.B)
-	if a == nil || b == nil || a.CPU.WorkNsPerPacket == nil || b.CPU.WorkNsPerPacket == nil {
+	if a == nil || b == nil {
 		return ""
 	}
-	r := (*a.CPU.WorkNsPerPacket + hintWork) / (*b.CPU.WorkNsPerPacket + hintWork)
+	of := func(a *compare.Arm) *float64 { return a.CPU.WorkNsPerPacket }
+	if c.Metric == compare.MetricP50 { // an answer waits for the work as it is done
+		of = func(a *compare.Arm) *float64 { return a.LatencyP50Ns }
+	}
+	if of(a) == nil || of(b) == nil {
+		return ""
+	}
+	r := (*of(a) + hintWork) / (*of(b) + hintWork)
 	if r < 1 {
 		r = 1 / r
 	}
