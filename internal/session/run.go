@@ -120,7 +120,7 @@ func (s *cell) carryOut(ctx context.Context) error {
 	block := 0
 	out, err := compare.Run(ctx, schedule, compare.RunOptions{ClosedLoop: s.closedLoop() || s.test().Sends, Progress: s.progress},
 		func(ctx context.Context, t compare.TrialSpec) (compare.Trial, error) {
-			if t.Block != block && !s.o.Single {
+			if t.Block != block && (!s.o.Single || s.echo()) {
 				block = t.Block
 				if err := s.limitAtLoad(ctx, block); err != nil {
 					return compare.Trial{}, err
