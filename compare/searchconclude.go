@@ -106,6 +106,9 @@ func compareBounds(a, b *Arm, margin float64) Comparison {
 		c.Range = &[2]float64{low, high}
 	}
 	switch {
+	case a.UpperPPS == nil && b.UpperPPS == nil:
+		c.Word, c.Because = Inconclusive, "both bore the highest load that was tried, so neither's knee is known"
+		return c
 	case low > 1+margin:
 		c.Word = Faster
 	case high < 1/(1+margin):
@@ -120,7 +123,7 @@ func compareBounds(a, b *Arm, margin float64) Comparison {
 	if *c.Ratio < 1 {
 		better, who = a, "A"
 	}
-	if better.UpperPPS == nil && c.Word != Equivalent {
+	if better.UpperPPS == nil && (c.Word == Faster || c.Word == Slower) {
 		c.Bound = LowerBound
 		c.Notes = append(c.Notes, fmt.Sprintf("%s (%s) took all that was offered: the difference may be larger", who, better.Name))
 	}

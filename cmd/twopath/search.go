@@ -21,8 +21,10 @@ conditional throughput, which is what was forwarded at the lower bound. The arms
 both engines is searched for.
 
 A goal says what is borne. --goal may be given several times; all goals are met in one search, and the first is the headline. It is
-the name of a preset, attributes that replace those of quick, or both:
+the name of a preset, attributes that replace those of quick, or both, as rfc2544,width=2%. The presets:
 ` + goalHelp() + `
+
+The attributes:
   loss     loss ratio up to which a trial is good                exceed   share of the time in which trials may be worse
   final    length of the trials that count                       sum      time of trials that decides a load for certain
   initial  length of the first trials                            width    how far apart the bounds may be, of the upper one

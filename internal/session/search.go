@@ -248,12 +248,6 @@ type start struct {
 // coarse searches each setting of each arm that the plan leaves open, by single trials and wide bounds, and chooses the
 // setting that bears most. Those trials count for nothing else; they also warm everything up.
 func (s *cell) coarse(ctx context.Context, arms []compare.ArmSpec, g searchGround) (map[string]start, error) {
-	type tried struct {
-		arm     compare.ArmSpec
-		setting trial.Setting
-		label   string
-		search  *compare.Search
-	}
 	var all []tried
 	var searches []compare.Searcher
 	for _, a := range arms {
@@ -262,7 +256,7 @@ func (s *cell) coarse(ctx context.Context, arms []compare.ArmSpec, g searchGroun
 			if slices.ContainsFunc(all, func(t tried) bool { return t.label == label }) {
 				continue
 			}
-			one, err := compare.NewSearch(compare.SearchOptions{Goals: []compare.Goal{coarseGoal(g.goals[0])}, MinLoad: g.from, MaxLoad: g.to})
+			one, err := compare.NewSearch(compare.SearchOptions{Goals: []compare.Goal{coarseGoal(g.goals[0])}, MinLoad: g.from, MaxLoad: g.to, Lower: g.to * coarseStart})
 			if err != nil {
 				return nil, err
 			}
@@ -272,6 +266,9 @@ func (s *cell) coarse(ctx context.Context, arms []compare.ArmSpec, g searchGroun
 	}
 	out, err := compare.RunSearches(ctx, searches, s.searchOptions(PhasePilot, g.until), func(ctx context.Context, t compare.SearchTrial) (compare.Trial, error) {
 		i := slices.IndexFunc(all, func(c tried) bool { return c.label == t.Label })
+		if outdone(all, i) {
+			return compare.Trial{}, &compare.ArmError{Err: errOutdone}
+		}
 		return s.searchTrial(ctx, all[i].arm, all[i].setting, t.Input)
 	})
 	for _, t := range out.Trials {
@@ -321,12 +318,36 @@ func (s *cell) coarse(ctx context.Context, arms []compare.ArmSpec, g searchGroun
 		}
 		starts[name], s.settings[name] = st, c.setting
 		for i := range arm.Candidates {
-			arm.Candidates[i].Chosen = arm.Candidates[i].Setting == c.setting.String()
+			arm.Candidates[i].Chosen = arm.Candidates[i].Setting == c.setting.String() && c.search.Trials() > 0
 		}
 		s.doc.Arms = append(s.doc.Arms, arm)
 	}
 	return starts, err
 }
+
+// tried is a setting under coarse search.
+type tried struct {
+	arm     compare.ArmSpec
+	setting trial.Setting
+	label   string
+	search  *compare.Search
+}
+
+// outdone says whether another setting of the same arm has borne a load that this one has not: where exactly it fails does not
+// matter then.
+func outdone(all []tried, i int) bool {
+	_, upper := all[i].search.Bounds(0)
+	return upper > 0 && slices.ContainsFunc(all, func(other tried) bool {
+		lower, _ := other.search.Bounds(0)
+		return other.arm.String() == all[i].arm.String() && lower > upper
+	})
+}
+
+var errOutdone = errors.New("given up: another setting has borne a load that this one has not")
+
+// coarseStart is where a coarse search begins, as a share of the highest load: small loads first, as the RFC advises, and far
+// from where the generator is at its end.
+const coarseStart = 0.125
 
 // coarseWidth is how close the bounds of a coarse search come.
 const coarseWidth = 0.1
