@@ -158,7 +158,7 @@ func tunedCheck(dir string) Check {
 	case !j.Settled:
 		c.Status, c.What, c.Cure = Warn, "a tuning was broken off: "+describe(j), "sudo twopath tune undo"
 	default:
-		c.What, c.Cure = "tuned "+j.Made.Format("2006-01-02 15:04")+": "+describe(j), "when you are done: sudo twopath tune undo"
+		c.What = "tuned " + j.Made.Format("2006-01-02 15:04") + ": " + describe(j) + "; put it back: sudo twopath tune undo"
 	}
 	return c
 }

@@ -79,7 +79,7 @@ func TestTunePlan(t *testing.T) {
 	if again, err := TunePlan(o); err != nil || o.Changes(again) != 0 {
 		t.Errorf("after apply: %+v, %v", again, err)
 	}
-	if c := tunedCheck(o.Dir); c.Status != Pass || !strings.Contains(c.What, "dev_weight 64 -> 512") || !strings.Contains(c.Cure, "tune undo") {
+	if c := tunedCheck(o.Dir); c.Status != Pass || !strings.Contains(c.What, "dev_weight 64 -> 512") || !strings.Contains(c.What, "tune undo") {
 		t.Errorf("doctor: %+v", c)
 	}
 	if _, err := j.Undo(); err != nil {
@@ -88,7 +88,7 @@ func TestTunePlan(t *testing.T) {
 	if got := read(o.root + net + "dev_weight"); got != "64" {
 		t.Errorf("dev_weight is %s", got)
 	}
-	if c := tunedCheck(o.Dir); c.Status != Pass || c.Cure != "" {
+	if c := tunedCheck(o.Dir); c.Status != Pass || !strings.Contains(c.What, "nothing") {
 		t.Errorf("doctor, afterwards: %+v", c)
 	}
 }
