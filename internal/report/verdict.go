@@ -300,6 +300,9 @@ func (v *view) whyCost(c *compare.Comparison) string {
 		}
 		lost = lost || a.AvoidableLoss() > 0
 	}
+	if lost && v.undeliverable() != "" {
+		return "neither lost more than " + percent(c.Margin) + " of what could be received, so "
+	}
 	if lost {
 		return "neither lost more than " + percent(c.Margin) + ", so "
 	}
