@@ -49,7 +49,9 @@ func lineRateDocuments(kernel64, bypass64 float64) []compare.Document {
 	for i := range weight.Arms {
 		weight.Arms[i].Requested["dev_weight"] = "4096"
 	}
-	return append(docs, step(reproduce.StepQueues, 64, 2), skipped(reproduce.LineRate64, reproduce.StepRing, "a veth's ring has 256 slots and no knob"), weight)
+	fragments := step("fragments", 1518, 1)
+	fragments.Test = "fragments"
+	return append(docs, fragments, skipped(reproduce.LineRate64, "replay", "its capture was not published"), step(reproduce.StepQueues, 64, 2), skipped(reproduce.LineRate64, reproduce.StepRing, "a veth's ring has 256 slots and no knob"), weight)
 }
 
 // udpReceiveDocuments are the steps of udp-receive as a quick run on two CPUs leaves them.

@@ -19,6 +19,10 @@ func (p *page) lineRate(docs []compare.Document) {
 	p.line("")
 	p.line(p.paint(bold, "Our rows in the source's columns (theirs: its figures of the kernel stack)"))
 	p.lines(p.lineRateRows(docs).lines(0, p.options.Width))
+	if g := p.furtherTests(docs); g != nil {
+		p.line("")
+		p.lines(g.lines(0, p.options.Width))
+	}
 	p.line("")
 	for i, s := range lineRateClosing(docs) {
 		word := ""
@@ -124,10 +128,34 @@ func (p *page) lineRateRows(docs []compare.Document) *grid {
 		ours(cellFor(docs, r))
 	}
 	g.row("  64", "theirs, DPDK", missing, missing, missing, "1,483,000", "996", missing, "1,000,000,000", "1,000,000,000", "0.00 %", "")
-	for _, step := range []string{reproduce.StepWeight512, reproduce.StepBudget, reproduce.StepBypass} {
+	for _, step := range []string{reproduce.StepWeight512, reproduce.StepBypass} {
 		for _, d := range ofStep(docs, step) {
 			ours(d)
 		}
+	}
+	return g
+}
+
+// furtherTests are those that the source names without figures, on both engines; nil when none of them ran.
+func (p *page) furtherTests(docs []compare.Document) *grid {
+	g := &grid{page: p, noteLast: true, columns: []align{left, left, right, right, right, right, left}}
+	g.text("Further tests that the source names", bold)
+	g.row("  test", "arm", "pps", "sent", "received", "lost", "lost where")
+	some := false
+	for _, name := range reproduce.FurtherTests() {
+		for _, d := range ofStep(docs, name) {
+			for _, a := range newView(d).arms {
+				some = true
+				if !has(a) {
+					g.row("  "+name, oneLine(a.Name), missing, missing, missing, missing, "no valid trial")
+					continue
+				}
+				g.row("  "+name, oneLine(a.Name), opt(a.OfferedPPS, pps), uthousands(a.Sent), uthousands(a.Received), opt(a.LossRatio, percent), lostWhere(a))
+			}
+		}
+	}
+	if !some {
+		return nil
 	}
 	return g
 }

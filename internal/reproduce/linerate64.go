@@ -35,7 +35,6 @@ const (
 	StepRing       = "ring"
 	StepWeight512  = "dev_weight=512"
 	StepWeight4096 = "dev_weight=4096"
-	StepBudget     = "netdev_budget"
 	StepLong       = "long"
 	StepBypass     = "bypass"
 )
@@ -100,10 +99,31 @@ func lineRateSteps(sc Scale) []Step {
 	}
 	steps = append(steps, ring,
 		step(StepWeight512, "64 bytes with net.core.dev_weight 512", quick, with("dev_weight=512")...),
-		step(StepWeight4096, "64 bytes with net.core.dev_weight 4096", quick, with("dev_weight=4096")...),
-		step(StepBudget, "64 bytes with net.core.netdev_budget 3000, which is what bounds a round of NAPI today", quick, with("netdev_budget=3000")...))
+		step(StepWeight4096, "64 bytes with net.core.dev_weight 4096", quick, with("dev_weight=4096")...))
 	if !sc.Quick {
 		steps = append(steps, step(StepBypass, "64 bytes, 1,000,000,000 frames, bypass alone", 1_000_000_000, armXDP))
+	}
+	return append(steps, furtherSteps(sc)...)
+}
+
+// FurtherTests are those that the source names beside its tables, with no figures but for the replay's.
+func FurtherTests() []string { return []string{"fragments", "dns", "replay"} }
+
+// furtherSteps run the further tests with their own defaults, a second a trial.
+func furtherSteps(sc Scale) []Step {
+	var steps []Step
+	for _, name := range FurtherTests() {
+		st := Step{ID: name, Title: name + ", with that test's own load"}
+		test, ok := compare.LookupTest(name)
+		switch {
+		case !ok:
+			st.Skip = "this version has no test of that name"
+		case name == "replay":
+			st.Skip = "its capture of 4.4 GB was not published; with one of your own: twopath compare replay FILE"
+		default:
+			st.Plan = sc.planOf(name, test.Default...)
+		}
+		steps = append(steps, st)
 	}
 	return steps
 }

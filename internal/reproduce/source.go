@@ -68,8 +68,10 @@ func (s Source) Steps(sc Scale) []Step {
 }
 
 // plan is a step's plan: where from the base, the rest as given. Trials are few: a source ran each row once.
-func (sc Scale) plan(arms ...string) compare.Plan {
-	p := compare.DefaultPlan("udp-rx")
+func (sc Scale) plan(arms ...string) compare.Plan { return sc.planOf("udp-rx", arms...) }
+
+func (sc Scale) planOf(test string, arms ...string) compare.Plan {
+	p := compare.DefaultPlan(test)
 	b := sc.Base
 	p.NIC, p.Peer, p.IP, p.CPUs, p.Placement, p.SoftirqSched, p.PeerNAPI = b.NIC, b.Peer, b.IP, b.CPUs, b.Placement, b.SoftirqSched, b.PeerNAPI
 	p.Arms, p.Blocks, p.Warmup = arms, 1, 0
