@@ -112,3 +112,39 @@ func TestQueuesListOnRig(t *testing.T) {
 	}
 	sameHost(t, before)
 }
+
+// A published measurement that is interrupted keeps what it has, says which steps did not run, and can be printed again.
+func TestInterruptedReproduction(t *testing.T) {
+	nstest.Root(t)
+	before := hostState(t)
+	record := filepath.Join(t.TempDir(), "line.json")
+	code, stdout := untilStderr(t, "reproduce line-rate-64 --quick --placement sender --json "+record, "size 400 (2 of 6)")
+	if code != exitInterrupted {
+		t.Errorf("exit %d: %s", code, stdout)
+	}
+	b, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate(t, b)
+	docs, err := compare.Read(bytes.NewReader(b))
+	if err != nil || len(docs) < 1 || docs[0].Reproduces == nil || docs[0].Reproduces.Step != "sweep" {
+		t.Fatalf("%d documents, %v", len(docs), err)
+	}
+	for _, want := range []string{"theirs", "DPDK", "CUT", "not run: the run ended before"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not on the screen:\n%s", want, stdout)
+		}
+	}
+	if code, again, complaint := call("report", record); code != 0 || !strings.Contains(again, "Lost, theirs and ours") {
+		t.Errorf("report: exit %d, %s\n%s", code, complaint, again)
+	}
+	sameHost(t, before)
+}
+
+func TestReproduceLists(t *testing.T) {
+	code, out, _ := call("reproduce")
+	if code != 0 || !strings.Contains(out, "udp-receive") || !strings.Contains(out, "line-rate-64") || !strings.Contains(out, "next: sudo twopath reproduce") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}

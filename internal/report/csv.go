@@ -175,6 +175,7 @@ func trialColumns() []column[compare.Trial] {
 		count("foreign", func(t *trial) uint64 { return t.Foreign }),
 		count("late", func(t *trial) uint64 { return t.Late }),
 		count("late_max_ns", func(t *trial) uint64 { return t.LateMaxNs }),
+		text("per_worker", func(t *trial) string { return countsCell(t.PerWorker) }),
 		text("sent_pps", func(t *trial) string { return csvFloat(t.SentPPS()) }),
 		text("received_pps", func(t *trial) string { return csvFloat(t.ReceivedPPS()) }),
 		text("loss_ratio", func(t *trial) string { return csvFloat(t.LossRatio()) }),
@@ -216,6 +217,15 @@ func trialColumns() []column[compare.Trial] {
 	}
 }
 
+// countsCell is a list of counts in one cell, as in "12;13".
+func countsCell(counts []uint64) string {
+	parts := make([]string, len(counts))
+	for i, n := range counts {
+		parts[i] = strconv.FormatUint(n, 10)
+	}
+	return strings.Join(parts, ";")
+}
+
 func armColumns() []column[compare.Arm] {
 	type arm = compare.Arm
 	text := func(head string, f func(*arm) string) column[arm] {
@@ -240,6 +250,7 @@ func armColumns() []column[compare.Arm] {
 		count("reordered", func(a *arm) uint64 { return a.Reordered }),
 		count("corrupt", func(a *arm) uint64 { return a.Corrupt }),
 		count("foreign", func(a *arm) uint64 { return a.Foreign }),
+		text("per_worker", func(a *arm) string { return countsCell(a.PerWorker) }),
 		text("wire_bps", func(a *arm) string { return csvNumber(a.WireBPS) }),
 	}
 	for _, q := range quantiles() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"twopath/compare"
+	"twopath/internal/reproduce"
 )
 
 // fill sets every field below v to something a record could hold, or should
@@ -84,6 +85,16 @@ func FuzzRenderers(f *testing.F) {
 			}
 			if len(docs[i].Comparisons) > 0 && r.IntN(2) == 0 {
 				docs[i].Verdict = &docs[i].Comparisons[0]
+			}
+		}
+		if r.IntN(3) == 0 { // or a published measurement
+			source := []string{reproduce.UDPReceive, reproduce.LineRate64, "another"}[r.IntN(3)]
+			steps := []string{reproduce.StepSweep, reproduce.StepFlood, reproduce.StepOneCore, reproduce.StepReusePort, reproduce.StepQueues, "fragments"}
+			for i := range docs {
+				docs[i].Reproduces = &compare.Reproduction{Source: source, Step: steps[r.IntN(len(steps))]}
+				for k := range docs[i].Arms {
+					docs[i].Arms[k].Name = []string{"kernel:epoll+rcvbuf=104k", "kernel:nosocket", "xdp:auto"}[r.IntN(3)]
+				}
 			}
 		}
 		o := TextOptions{Width: width % 400, Wide: wide, Color: seed%2 == 0, Saved: "x.json"}

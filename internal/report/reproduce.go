@@ -51,11 +51,34 @@ func (p *page) reproduction(docs []compare.Document) {
 		}
 	}
 	p.sweepMind(ran)
-	for i := range ran {
-		p.invalid(&ran[i])
-	}
+	p.invalidSteps(ran)
 	if p.options.Saved != "" {
 		p.lines(p.paintFirst(dim, "SAVED", []string{pad("SAVED", labelWidth) + oneLine(p.options.Saved)}))
+	}
+}
+
+// invalidSteps says of each cell how many trials were invalid, and why the last one was; with --wide it lists all.
+func (p *page) invalidSteps(docs []compare.Document) {
+	word := "INVALID"
+	for i := range docs {
+		d := &docs[i]
+		if p.options.Wide {
+			p.invalid(d)
+			continue
+		}
+		invalid, all, why := 0, 0, ""
+		for k := range d.Trials {
+			if t := &d.Trials[k]; counted(t) {
+				all++
+				if !t.Valid {
+					invalid, why = invalid+1, t.InvalidBecause
+				}
+			}
+		}
+		if invalid > 0 {
+			p.label(word, red, fmt.Sprintf("%s: %d of %s, as %s (--wide lists all)", rowName(docs, i), invalid, plural(int64(all), "trial"), why))
+			word = ""
+		}
 	}
 }
 

@@ -43,8 +43,12 @@ func (p *page) lossTable(docs []compare.Document) *grid {
 		cells := []string{"  " + thousands(int64(r.Bytes)), r.Knob(), percent(r.Loss())}
 		if d == nil {
 			why := notRun(docs, r.Step)
-			if why == "" {
-				why = map[bool]string{true: "with full counts (leave out --quick)", false: "not asked for"}[r.Step == reproduce.StepLong]
+			switch {
+			case why != "":
+			case r.Step == reproduce.StepLong && !cutShort(docs):
+				why = "takes the full counts (leave out --quick)"
+			default:
+				why = "the run ended before"
 			}
 			g.row(append(cells, missing, "0.00 %", missing, missing, "not run: "+why)...)
 			continue
@@ -68,6 +72,12 @@ func (p *page) lossTable(docs []compare.Document) *grid {
 		g.row(append(cells, loss(kernel), "0.00 %", loss(xdp), drop, note)...)
 	}
 	return g
+}
+
+// cutShort says whether the last step with trials was not carried out to its end.
+func cutShort(docs []compare.Document) bool {
+	ran := stepsThatRan(docs)
+	return len(ran) == 0 || ran[len(ran)-1].Incomplete
 }
 
 // cellFor is our cell beside one of the source's rows.
