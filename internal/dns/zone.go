@@ -4,6 +4,7 @@ package dns
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -62,6 +63,9 @@ func (e *ZoneError) Error() string {
 // maxRecords bounds a zone: answers are held in memory, and the test is for small ones.
 const maxRecords = 100_000
 
+// maxSet bounds the records of one name and type: an answer over UDP holds fewer than a hundred.
+const maxSet = 1000
+
 // ParseZone reads a master file (RFC 1035, section 5) of one zone. file names it in errors, each of which is a
 // [*ZoneError]. The zone has one SOA record, whose name is the zone's. What this responder cannot answer rightly is
 // refused: wildcards, delegations, DNAME, other classes than IN, $INCLUDE.
@@ -103,7 +107,7 @@ type record struct {
 	line int
 }
 
-// readRecords parses the file; the library's errors hold the line in their text only, its records none.
+// readRecords parses the file, and finds the lines of errors and records by how far the library has read.
 func readRecords(r io.Reader, file string) ([]record, error) {
 	lines := &lineReader{r: bufio.NewReader(r)}
 	p := dns.NewZoneParser(lines, "", "")
@@ -115,12 +119,14 @@ func readRecords(r io.Reader, file string) ([]record, error) {
 		}
 	}
 	if err := p.Err(); err != nil {
-		e := &ZoneError{File: file, Problem: strings.TrimPrefix(strings.TrimPrefix(err.Error(), ": "), "dns: ")}
-		if m := atLine.FindStringSubmatch(e.Problem); m != nil {
-			e.Line, _ = strconv.Atoi(m[1])
-			e.Problem = strings.TrimSpace(strings.Replace(e.Problem, m[0], "", 1))
+		text, line := err.Error(), lines.given
+		if m := atLine.FindStringSubmatch(text); m != nil {
+			text = strings.Replace(text, m[0], "", 1)
+			if n, e := strconv.Atoi(m[1]); e == nil && !lines.generate { // there it is a line of what was generated
+				line = n
+			}
 		}
-		return nil, e
+		return nil, &ZoneError{file, line, strings.TrimPrefix(strings.TrimPrefix(text, ": "), "dns: ")}
 	}
 	if lines.err != nil {
 		return nil, &ZoneError{file, lines.given, lines.err.Error()}
@@ -130,10 +136,11 @@ func readRecords(r io.Reader, file string) ([]record, error) {
 
 // lineReader gives a file away line by line, so that it is known how far a parser has read: no further than it must.
 type lineReader struct {
-	r     *bufio.Reader
-	rest  []byte
-	given int // lines
-	err   error
+	r        *bufio.Reader
+	rest     []byte
+	given    int  // lines
+	generate bool // the last of them was a $GENERATE
+	err      error
 }
 
 func (l *lineReader) Read(p []byte) (int, error) {
@@ -147,6 +154,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 		}
 		l.rest = line
 		l.given++
+		l.generate = bytes.HasPrefix(bytes.ToUpper(line), []byte("$GENERATE"))
 	}
 	n := copy(p, l.rest)
 	l.rest = l.rest[n:]
@@ -186,6 +194,9 @@ func (z *Zone) add(rr dns.RR, b []byte) string {
 		}
 	}
 	set := z.rrsets[name]
+	if len(set[h.Rrtype]) >= maxSet {
+		return fmt.Sprintf("%s: more than %d records", what, maxSet)
+	}
 	for _, have := range set[h.Rrtype] {
 		if dns.IsDuplicate(have, rr) {
 			return "" // once is enough (RFC 2181, section 5)
