@@ -29,6 +29,7 @@ Exit codes: 0 done, 1 a --require failed, 2 usage, 3 this machine cannot do it, 
   sudo twopath compare udp-tx kernel:write kernel:sendmmsg kernel:sendmmsg+gso kernel:packet xdp:auto xdp:asavie --size 64 --rate max
   sudo twopath compare udp-echo --rate 1k
   sudo twopath compare udp-echo --mode pingpong kernel:recvmmsg+wait=block kernel:recvmmsg+wait=busypoll xdp:auto+wait=spin
+  sudo twopath compare dns --driver dnsperf --rate 20k
   sudo twopath compare udp-rx --require 'xdp:auto.loss_ratio<=1e-4' --json result.json`,
 		Args: exactly(0, -1, "a test and arms"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runPlan(c, args, false) },
