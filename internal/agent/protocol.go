@@ -113,6 +113,9 @@ type Faults struct {
 	Duplicate   uint32 `json:"duplicate,omitempty"`
 	Swap        uint32 `json:"swap,omitempty"`
 	WrongRun    uint32 `json:"wrong_run,omitempty"`
+	// Of AF_XDP senders only: a descriptor of length 0, and one longer than the device takes.
+	BadDescriptor uint32 `json:"bad_descriptor,omitempty"`
+	TooLong       uint32 `json:"too_long,omitempty"`
 }
 
 // Prepared is what was obtained, next to what was asked.

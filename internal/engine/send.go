@@ -51,8 +51,8 @@ func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) 
 	if l.Count == 0 && l.Seconds <= 0 {
 		return nil, got, errors.New("send: the load has neither count nor time")
 	}
-	if l.Faults != (agent.Faults{}) {
-		return nil, got, errors.New("send: faults are the live-frame generator's")
+	if l.Faults != (agent.Faults{BadDescriptor: l.Faults.BadDescriptor, TooLong: l.Faults.TooLong}) {
+		return nil, got, errors.New("send: these faults are the live-frame generator's")
 	}
 	s.limit = time.Duration(l.Seconds * float64(time.Second))
 	if s.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {

@@ -14,10 +14,13 @@ import (
 )
 
 // Defaults of an AF_XDP sender. In copy mode a frame is out from the system call that sends it until the other end has
-// taken it, so a short ring keeps all frames in the cache, and on a veth no more of them are out than its ring holds.
+// taken it. So a short ring keeps all frames in the cache; and on a veth, whose ring of 256 looks full while up to 16 of its
+// entries are read but not cleared, as many frames as sendFrames never overflow it: the sender waits instead of dropping.
 const (
 	sendRing   = 256
-	sendBatch  = 64
+	sendFrames = 224
+	nicRing    = 2048 // where a device's own ring is to be kept full
+	sendBatch  = 128
 	cacheLine  = 64
 	tinyFill   = 64 // a socket that only sends needs no fill ring in copy mode
 	sendOffset = 15 // cache lines by which frames are moved against each other
@@ -59,7 +62,11 @@ func openXDPSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 		}
 		s.undo = append(s.undo, k.Close)
 		socks = append(socks, k)
-		s.senders = append(s.senders, newXSKSender(k, s.batch, longest))
+		w := newXSKSender(k, s.batch, longest)
+		if w.faults = p.Generate.Faults; w.faults != (agent.Faults{}) {
+			w.stray = 0 // so that a frame too long for the device still fits its chunk
+		}
+		s.senders = append(s.senders, w)
 	}
 	s.counters = func() (map[string]uint64, error) {
 		c := map[string]uint64{}
@@ -83,9 +90,13 @@ func openXDPSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 }
 
 func sendOptions(p agent.Prepare, driver string, batch, longest int) (xsk.Options, error) {
-	ring := number(p.Options["ring"])
-	if ring == 0 {
-		ring = sendRing
+	ring, frames := number(p.Options["ring"]), 0
+	switch {
+	case ring > 0:
+	case driver == "veth":
+		ring, frames = sendRing, max(sendFrames, min(batch, sendRing))
+	default:
+		ring = nicRing
 	}
 	for ring < batch {
 		ring *= 2
@@ -99,6 +110,7 @@ func sendOptions(p agent.Prepare, driver string, batch, longest int) (xsk.Option
 	if driver == "veth" {
 		o.FillRing = tinyFill
 	}
+	o.TxFrames = frames
 	if longest > 2048 || p.Variant == "zerocopy" {
 		o.ChunkSize = 4096
 	}
@@ -164,14 +176,18 @@ func sendOwn(socks []*xsk.Socket) map[string]uint64 {
 
 // xskSender fits a socket to the loop.
 type xskSender struct {
-	s     *xsk.Socket
-	descs []xsk.Desc
-	lent  int
-	stray uint64 // mask of the bytes by which a frame is moved from the start of its chunk
+	s      *xsk.Socket
+	descs  []xsk.Desc
+	lent   int
+	least  int // frames of a batch that make a system call worth its while
+	faults agent.Faults
+	count  uint32 // frames submitted, for the faults
+	pause  int    // turns to let pass before the completion ring is looked at again
+	stray  uint64 // mask of the bytes by which a frame is moved from the start of its chunk
 }
 
 func newXSKSender(s *xsk.Socket, batch, longest int) *xskSender {
-	w := &xskSender{s: s, descs: make([]xsk.Desc, batch)}
+	w := &xskSender{s: s, descs: make([]xsk.Desc, batch), least: max(batch/2, 1)}
 	// Chunks are a power of two apart, so that the first lines of all frames would share a few sets of the first-level
 	// cache. Where there is room, neighbours are moved against each other by a line.
 	if sendOffset*cacheLine+longest <= s.Mode().Obtained.ChunkSize {
@@ -198,13 +214,24 @@ func (w *xskSender) Buffers() [][]byte {
 	return out
 }
 
-// Reserve lends frames. When there is none it kicks, for what is left on the ring keeps them.
+// pauseTurns is how many turns pass, about a microsecond, after the completion ring had too little: each look at it takes
+// its cache line away from the core that writes it, which is the one that is waited for.
+const pauseTurns = 40
+
+// Reserve lends frames: as many as are asked for, or half a batch at least, for in copy mode every Submit is a system call.
+// When there are fewer it kicks, for what is left on the ring keeps them.
 func (w *xskSender) Reserve(b [][]byte) (int, error) {
+	if w.pause > 0 {
+		w.pause--
+		return 0, nil
+	}
 	n := w.s.Reserve(w.descs[:min(len(b), len(w.descs))])
-	w.lent = n
-	if n == 0 {
+	if n < min(len(b), w.least) {
+		w.s.Cancel(w.descs[:n])
+		w.lent, w.pause = 0, pauseTurns
 		return 0, w.s.Kick()
 	}
+	w.lent = n
 	for i := range w.descs[:n] {
 		w.descs[i] = w.place(w.descs[i])
 		b[i] = w.s.Buffer(w.descs[i])
@@ -218,10 +245,29 @@ func (w *xskSender) Submit(b [][]byte, _ int) (int, error) {
 	for i, p := range b[:n] {
 		w.descs[i].Len = uint32(len(p))
 	}
+	if w.faults != (agent.Faults{}) {
+		w.err(w.descs[:n])
+	}
 	took := w.s.Submit(w.descs[:n])
 	w.s.Cancel(w.descs[took:w.lent])
 	w.lent = 0
 	return took, w.s.Kick()
+}
+
+// tooLong is a frame no device with an MTU of 1500 takes, within a chunk.
+const tooLong = 1600
+
+// err makes the mistakes that the load asks for.
+func (w *xskSender) err(descs []xsk.Desc) {
+	for i := range descs {
+		w.count++
+		switch f := w.faults; {
+		case f.BadDescriptor > 0 && w.count%f.BadDescriptor == 0:
+			descs[i].Len = 0
+		case f.TooLong > 0 && w.count%f.TooLong == 0:
+			descs[i].Len = tooLong
+		}
+	}
 }
 
 func (w *xskSender) Flush(timeout time.Duration) error { return w.s.Flush(timeout) }

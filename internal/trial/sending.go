@@ -36,8 +36,9 @@ func (sending) parts(b *Bench, s Spec) (sut, peer agent.Prepare) {
 	sut.Streams = streams
 	peer = agent.Prepare{Role: agent.Count, Device: b.peerDevice(), Flow: s.Load.Flow, Run: s.RunID, Queues: b.Queues, MaxSize: s.maxSize(), Streams: streams,
 		Options: map[string]string{}}
-	if s.Role == agent.Generate || s.Arm.Engine == compare.XDP || s.Arm.Variant == "packet" {
-		peer.Options["csum"] = "complete" // their senders write the checksums, so they are checked
+	if s.Content && (s.Role == agent.Generate || s.Arm.Engine == compare.XDP || s.Arm.Variant == "packet") {
+		// Their senders write the checksums, so they can be checked. Else the peer does the same work for all arms.
+		peer.Options["csum"] = "complete"
 	}
 	return sut, peer
 }

@@ -129,6 +129,25 @@ func TestSendIPv6AndEverySize(t *testing.T) {
 	}
 }
 
+// TestBadDescriptorsArePlaced has the sender err on purpose: what the kernel refuses and what the device drops never left,
+// to the packet.
+func TestBadDescriptorsArePlaced(t *testing.T) {
+	const n, every = few, 8
+	for at, faults := range map[string]agent.Faults{"xsk.tx_invalid_descs": {BadDescriptor: every}, "tx.device_drop": {TooLong: every}} {
+		t.Run(at, func(t *testing.T) {
+			b := sendBench(t, 1)
+			s := sendSpec(t, b, "xdp:copy", n)
+			s.Load.PPS, s.Load.Faults = 5_000, faults
+			got := run(t, b, s)
+			accounted(t, got)
+			if len(got.Unsent) != 1 || got.Unsent[0].At != at || got.Unsent[0].Packets != n/every || got.Unsent[0].Grade != compare.Exact ||
+				got.Sent != n-n/every || got.Received != got.Sent {
+				t.Fatalf("sent %d, received %d, not sent %+v, want %d at %s (%s)", got.Sent, got.Received, got.Unsent, n/every, at, got.InvalidBecause)
+			}
+		})
+	}
+}
+
 // Two queues have a stream each; flows are shared out, and one flow is shared.
 func TestTwoSenders(t *testing.T) {
 	for _, arm := range []string{"kernel:sendmmsg", "kernel:packet", "xdp:auto", "xdp:asavie"} {
