@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/asavie/xdp"
+	"golang.org/x/sys/unix"
 
 	"twopath/internal/agent"
 )
@@ -39,7 +41,7 @@ func openAsavieSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 	var all []*asavieSender
 	for q := range streams {
 		// A receive ring that nobody uses: without one the library's Stats runs into a nil pointer.
-		k, err := xdp.NewSocket(ifi.Index, q, &xdp.SocketOptions{NumFrames: ring, FrameSize: asavieChunk, FillRingNumDescs: 64,
+		k, err := asavieSocket(ifi.Index, q, &xdp.SocketOptions{NumFrames: ring, FrameSize: asavieChunk, FillRingNumDescs: 64,
 			CompletionRingNumDescs: ring, RxRingNumDescs: 64, TxRingNumDescs: ring})
 		if err != nil {
 			return nil, err
@@ -71,6 +73,17 @@ func openAsavieSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 	}
 	s.effective = map[string]any{"attach": "none", "bind": "copy", "batch": s.batch, "ring": ring, "sockets": len(streams)}
 	return s, nil
+}
+
+// asavieSocket tries again while the kernel has not yet given up the queue of the socket before, as xsk.Open does.
+func asavieSocket(ifindex, queue int, o *xdp.SocketOptions) (*xdp.Socket, error) {
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		k, err := xdp.NewSocket(ifindex, queue, o)
+		// The library keeps no errno in its errors, only its text.
+		if err == nil || !strings.Contains(err.Error(), unix.EBUSY.Error()) || time.Now().After(deadline) {
+			return k, err
+		}
+	}
 }
 
 // asavieSender uses the library's own calls: descriptors that are free, Transmit, which makes a system call each time, and
