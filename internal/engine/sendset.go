@@ -141,7 +141,7 @@ func openKernelSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 	e := ks[0].Effective()
 	s.batch = number(p.Options["batch"])
 	s.effective = map[string]any{"attach": "none", "batch": e.Batch, "sockets": len(ks)}
-	other := map[string]string{"sndbuf": fmt.Sprint(e.Sndbuf)}
+	other := map[string]string{"sndbuf_bytes": fmt.Sprint(e.Sndbuf)}
 	if s.frames {
 		s.effective["ring"] = e.Ring.Blocks
 		other["qdisc_bypass"] = fmt.Sprint(e.QdiscBypass)
@@ -149,7 +149,7 @@ func openKernelSend(p agent.Prepare, streams []stream) (_ *sendSet, err error) {
 		s.effective["sockets"] = sockets(streams)
 	}
 	if e.GSO {
-		other["gso"] = "UDP_SEGMENT"
+		other["segmentation"] = "UDP_SEGMENT"
 	}
 	s.effective["other"] = other
 	if e.SndbufAsked > 0 && e.Sndbuf < 2*e.SndbufAsked {

@@ -50,10 +50,10 @@ func effectiveText(a *compare.Arm, also ...string) string {
 	if e.GRO == "udp" {
 		add("UDP_GRO")
 	}
-	if n, err := strconv.Atoi(e.Other["sndbuf"]); err == nil && n > 0 {
+	if n, err := strconv.Atoi(e.Other["sndbuf_bytes"]); err == nil && n > 0 {
 		add(memoryText(float64(n)) + " sndbuf")
 	}
-	if g := e.Other["gso"]; g != "" {
+	if g := e.Other["segmentation"]; g != "" {
 		add(g)
 	}
 	if e.Ring > 0 && a.Requested["ring"] != "" {

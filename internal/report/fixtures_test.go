@@ -24,6 +24,7 @@ type armFixture struct {
 	sent, received uint64
 	losses         []loss
 	unexplained    uint64
+	unsent         []loss  // where the SUT sends: what never left, beside sent
 	work, spin     float64 // ns per packet; work 0 is "not measured"
 	effective      compare.Effective
 }
@@ -43,6 +44,11 @@ func fixture(rate float64, blocks int, arms ...armFixture) *compare.Document {
 			Generator: compare.Generator{Method: "xdp-live-frames", CPU: &cpu1, OfferedPPS: num(4.9e6)}},
 		Host:  compare.Host{Name: "bench", OS: "Debian 12", Kernel: "6.18", Arch: "x86_64", CPUModel: "AMD EPYC", CPUs: 2, Virtual: "kvm", MemoryBytes: 8 << 30},
 		Limit: &compare.Limit{Name: "xdp_drop", PPS: num(6.2e6)},
+	}
+	if len(arms) > 0 && arms[0].unsent != nil {
+		doc.Test, doc.Argv = "udp-tx", []string{"twopath", "compare", "udp-tx"}
+		doc.Rig.Generator = compare.Generator{}
+		doc.Limit = &compare.Limit{Name: compare.LimitLive, PPS: num(4.9e6)}
 	}
 	if rate > 0 {
 		doc.Traffic.Rate = compare.Rate{Unit: compare.Line, Value: 1, LinkBPS: 1e9}
@@ -68,6 +74,14 @@ func fixture(rate float64, blocks int, arms ...armFixture) *compare.Document {
 					Unexplained: f.unexplained, Valid: true}
 				for _, l := range f.losses {
 					t.Ledger = append(t.Ledger, compare.LedgerRow{At: l.at, Packets: l.packets, Witness: l.witness, Grade: l.grade, Note: l.note})
+				}
+				if doc.Test == "udp-tx" {
+					handed := f.sent
+					for _, l := range f.unsent {
+						handed += l.packets
+						t.Unsent = append(t.Unsent, compare.LedgerRow{At: l.at, Packets: l.packets, Witness: l.witness, Grade: l.grade, Note: l.note})
+					}
+					t.Handed = &handed
 				}
 				if f.work > 0 {
 					t.CPU = &compare.CPU{WorkNsPerPacket: num(f.work), SpinNsPerPacket: num(f.spin)}
@@ -100,6 +114,19 @@ func total(doc *compare.Document, a *compare.Arm) {
 		a.Valid++
 		seconds += t.Seconds
 		a.Sent, a.Received, a.Lost, a.Unexplained = a.Sent+t.Sent, a.Received+t.Received, a.Lost+t.Lost, a.Unexplained+t.Unexplained
+		if t.Handed != nil {
+			if a.Handed == nil {
+				a.Handed = new(uint64)
+			}
+			*a.Handed += *t.Handed
+			for _, row := range t.Unsent {
+				if len(a.Unsent) == 0 {
+					row.Packets = 0
+					a.Unsent = append(a.Unsent, row)
+				}
+				a.Unsent[0].Packets += t.Unsent[0].Packets
+			}
+		}
 		for _, row := range t.Ledger {
 			k, ok := byAt[row.At]
 			if !ok {
@@ -179,6 +206,18 @@ func xdpAuto() armFixture {
 		effective: compare.Effective{Attach: "native", Bind: "copy", Wait: "spin", NAPI: "threaded", Sched: "fifo:50", Placement: "shared", Batch: 64, Ring: 8192, GRO: "on", Csum: "verified", Queues: 1, CPUs: []int{0}, NAPICPUs: []int{0}, Driver: "veth"}}
 }
 
+// sendmmsgGSO and sendXDP are arms of a test in which the SUT sends.
+func sendmmsgGSO() armFixture {
+	return armFixture{name: "kernel:sendmmsg", sent: 2300000, received: 2300000, work: 402,
+		unsent:    []loss{{"tx.device_drop", "SUT rtnl tx_dropped", "on veth: the receiver's 256-entry ring was full, so the receiver fell behind; also link down or frame too long", 200000, compare.Exact}},
+		effective: compare.Effective{Attach: "none", Batch: 64, Sockets: 1, Queues: 1, CPUs: []int{0}, Other: map[string]string{"sndbuf_bytes": "212992", "segmentation": "UDP_SEGMENT", "peer_napi": "threaded on CPU 1", "peer_xdp": "native"}}}
+}
+
+func sendXDP() armFixture {
+	return armFixture{name: "xdp:auto", sent: 1750000, received: 1750000, work: 490, spin: 80,
+		effective: compare.Effective{Attach: "none", Bind: "copy", Batch: 128, Ring: 256, Sockets: 1, Queues: 1, CPUs: []int{0}, Other: map[string]string{"tx_budget": "128", "peer_napi": "threaded on CPU 1", "peer_xdp": "native"}}}
+}
+
 const line1g = 1488095.0
 
 func faster() compare.Comparison {
@@ -188,6 +227,8 @@ func faster() compare.Comparison {
 // documents are the cases every renderer must cope with.
 func documents() map[string]*compare.Document {
 	out := map[string]*compare.Document{}
+	out["sending"] = compared(fixture(0, 6, sendmmsgGSO(), sendXDP()),
+		compare.Comparison{AValue: num(1000), BValue: num(1000), Ratio: num(0.76), CI: &[2]float64{0.75, 0.77}, Blocks: 6, P: num(0.001), Word: compare.Slower})
 
 	out["normal"] = compared(fixture(line1g, 6, recvmmsg(), xdpAuto()), faster())
 	out["normal"].Warnings = []compare.Warning{{ID: "steal", Text: "the hypervisor took the CPU for 40 ms in all"}}

@@ -85,11 +85,8 @@ func sendingCaveats(v *view) []Caveat {
 		out = append(out, one("peer-inline", "--peer-napi threaded", "the peer receives in the SUT's own softirq: its time is in the SUT's rate and cost")...)
 	}
 	if len(direct) > 0 && v.engine("kernel") != nil {
-		who, skip := strings.Join(direct, ", "), "skips"
-		if len(direct) > 1 {
-			skip = "skip"
-		}
-		out = append(out, one("skips-tx", "", "%s %s sockets' routing, netfilter and queueing disciplines, and send whole frames with their checksums; the kernel leaves UDP's to the device", who, skip)...)
+		out = append(out, one("skips-tx", "", "%s: no routing, netfilter, cgroups, queueing disciplines; whole frames with all checksums, where the kernel leaves UDP's to the device",
+			strings.Join(direct, ", "))...)
 	}
 	if v.doc.Rig.Kind == "veth" {
 		out = append(out, one("veth-skb", "--nic IF", "on veth each frame sent is an sk_buff that the peer copies for its XDP program")...)

@@ -186,7 +186,7 @@ func (sending) effective(r *running, t *compare.Trial) {
 	switch {
 	case r.b.Far != nil:
 	case r.b.PeerNAPI.Threaded:
-		e.Other["peer_napi"] = strings.Trim(fmt.Sprintf("threaded on CPU %v", r.b.PeerNAPI.CPUs), "[]")
+		e.Other["peer_napi"] = "threaded on CPU " + strings.Trim(fmt.Sprint(r.b.PeerNAPI.CPUs), "[]")
 	default:
 		e.Other["peer_napi"] = "inline"
 	}
