@@ -29,7 +29,7 @@ func TestSendersLendAndDoNotAllocate(t *testing.T) {
 			var st []stream
 			p.SUT.Do(t, func() {
 				var err error
-				if st, err = streams(pr); err == nil {
+				if st, err = streams(pr, 1); err == nil {
 					if set, err = openSend(pr, st); err == nil {
 						err = set.prepare(st)
 					}
@@ -95,7 +95,7 @@ func TestStreamsShareFlows(t *testing.T) {
 		p := agent.Prepare{CPUs: []int{0, 1}, Queues: c.queues, Generate: &agent.Generator{Sizes: []int{64}}}
 		p.Flow = sendPrepare(&nstest.Pair{SUT: &nstest.End{MAC: []byte{2, 0, 0, 0, 0, 1}}, Peer: &nstest.End{MAC: []byte{2, 0, 0, 0, 0, 2}}}, "", "", c.flows, 1).Flow
 		p.Flow.Src, p.Flow.Dst = netip.MustParseAddr("198.18.0.1"), netip.MustParseAddr("198.18.0.2")
-		got, err := streams(p)
+		got, err := streams(p, c.queues)
 		if err != nil {
 			t.Fatal(err)
 		}
