@@ -61,7 +61,7 @@ func Tests() []TestInfo {
 			Default: []string{"kernel:sendmmsg", "xdp:auto"}, Flood: true, PeerNAPI: "threaded", Sends: true, Without: []string{"wait", "csum"},
 			Limit: LimitLive},
 		{Name: "udp-echo", About: "the peer sends UDP requests, the SUT answers each; latency from the intended send time",
-			Kernel: []string{"epoll", "recvmmsg"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
+			Kernel: []string{"epoll", "recvmmsg"}, XDP: xdpVariants(),
 			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Rate: "10k", PeerNAPI: "inline", Limit: LimitReflect,
 			Modes: []string{ModeOpen, ModePingPong}, Headline: MetricP50},
 		{Name: "dns", About: "the peer asks for names, the SUT answers for a zone; every answer is compared with the right one",

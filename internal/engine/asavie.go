@@ -23,7 +23,12 @@ const (
 // openAsavie opens the asavie/xdp library as it is: its sockets, its rings, its XDP program, which redirects every frame
 // of a queue. Only the program's attachment is ours: the library removes any program it finds on the device and leaves its
 // own there after a crash, and neither may happen to a user's machine.
-func openAsavie(p agent.Prepare) (_ *set, err error) {
+func openAsavie(p agent.Prepare) (*set, error) {
+	return openAsavieWith(p, 64, func(w *asavieWorker) worker { return w })
+}
+
+// openAsavieWith opens it with a transmit ring of txRing descriptors, and makes of each receiving worker what workerOf says.
+func openAsavieWith(p agent.Prepare, txRing int, workerOf func(*asavieWorker) worker) (_ *set, err error) {
 	poll := p.Options["wait"] != "spin"
 	s := &set{frames: true, spins: !poll, batch: asavieBatch}
 	defer func() {
@@ -53,7 +58,7 @@ func openAsavie(p agent.Prepare) (_ *set, err error) {
 	var socks []*xdp.Socket
 	for q := range queues {
 		k, err := xdp.NewSocket(ifi.Index, q, &xdp.SocketOptions{NumFrames: ring, FrameSize: asavieChunk, FillRingNumDescs: ring,
-			CompletionRingNumDescs: 64, RxRingNumDescs: ring, TxRingNumDescs: 64})
+			CompletionRingNumDescs: txRing, RxRingNumDescs: ring, TxRingNumDescs: txRing})
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +68,7 @@ func openAsavie(p agent.Prepare) (_ *set, err error) {
 			return nil, err
 		}
 		k.Fill(k.GetDescs(ring))
-		s.workers = append(s.workers, &asavieWorker{s: k, poll: poll})
+		s.workers = append(s.workers, workerOf(&asavieWorker{s: k, poll: poll}))
 	}
 	s.counters = func() (map[string]uint64, error) {
 		c := map[string]uint64{}
@@ -76,6 +81,7 @@ func openAsavie(p agent.Prepare) (_ *set, err error) {
 			c["xsk.rx_ring_full"] += st.KernelStats.Rx_ring_full
 			c["xsk.rx_fill_ring_empty_descs"] += st.KernelStats.Rx_fill_ring_empty_descs
 			c["xsk.rx_invalid_descs"] += st.KernelStats.Rx_invalid_descs
+			c["xsk.tx_invalid_descs"] += st.KernelStats.Tx_invalid_descs
 		}
 		return c, nil
 	}

@@ -66,6 +66,8 @@ func (e *echoPart) Finish() (agent.Received, error) {
 // openEcho makes the set of the arm that p names, with workers that answer.
 func openEcho(p agent.Prepare) (*set, error) {
 	switch {
+	case p.Engine == compare.XDP && p.Variant == "asavie":
+		return openAsavieEcho(p)
 	case p.Engine == compare.XDP:
 		return openXDPWith(p, echoTxRing, func(s *xsk.Socket, batch int, poll bool) worker {
 			return &xskEcho{xskWorker: xskWorker{s: s, descs: make([]xsk.Desc, batch), poll: poll}, tx: make([]xsk.Desc, batch)}

@@ -36,7 +36,7 @@ func value(t *testing.T, what string, p *float64) float64 {
 func TestEchoEveryArm(t *testing.T) {
 	const n = few
 	for _, arm := range []string{"kernel:epoll", "kernel:recvmmsg", "kernel:recvmmsg+wait=busypoll", "kernel:recvmmsg+wait=spin", "kernel:recvmmsg+reuseport=2",
-		"xdp:auto", "xdp:copy+wait=poll", "xdp:auto+wait=busypoll", "xdp:generic", "xdp:auto+csum=off"} {
+		"xdp:auto", "xdp:copy+wait=poll", "xdp:auto+wait=busypoll", "xdp:generic", "xdp:auto+csum=off", "xdp:asavie", "xdp:asavie+wait=spin"} {
 		for _, pingPong := range []bool{false, true} {
 			t.Run(arm+map[bool]string{true: " pingpong", false: " open"}[pingPong], func(t *testing.T) {
 				b := bench(t, 1)
