@@ -38,6 +38,7 @@ type FragmentTraffic struct {
 	Pattern   string `json:"pattern"`
 	MTU       int    `json:"mtu"`       // bytes of an IP packet that carries a fragment, at most
 	Fragments int    `json:"fragments"` // of a whole datagram
+	Datagrams uint64 `json:"datagrams"` // a trial
 	// What bounds reassembly, on either engine.
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 	MemoryBytes    int     `json:"memory_bytes"`
@@ -117,10 +118,28 @@ func (p *Plan) completeFragments() {
 	if p.FragDistance == 0 {
 		p.FragDistance = defaultFragDistance
 	}
-	flood := slices.ContainsFunc(p.Rates, func(r Rate) bool { return r.Unit == MaxRate })
-	if p.Count == 0 && p.Duration == 0 && flood {
-		p.Count = defaultFragCount // a list has an end
+}
+
+// datagramsOfASecond is what the highest rate sends in a second, or a number of them for a flood, as far as their frames can be
+// prepared.
+func (p *Plan) datagramsOfASecond() uint64 {
+	n, z := p.datagram()
+	if n == 0 {
+		return defaultFragCount // Validate refuses the MTU
 	}
+	count := 0.0
+	for _, r := range p.Rates {
+		if pps, err := r.Resolve(z, 0, math.NaN()); err == nil && pps > 0 {
+			count = max(count, pps)
+		}
+	}
+	if count == 0 {
+		count = defaultFragCount
+	}
+	for _, pattern := range p.Patterns {
+		count = min(count, float64(p.maxDatagrams(pattern)))
+	}
+	return uint64(max(count, 1))
 }
 
 // fragmentCells are the test's cells: a pattern each.
@@ -143,7 +162,11 @@ func (p *Plan) FragmentTraffic(c Cell) *FragmentTraffic {
 		return nil
 	}
 	n, _ := p.datagram()
-	return &FragmentTraffic{Pattern: c.Pattern, MTU: p.MTU, Fragments: n, TimeoutSeconds: time.Duration(p.FragTime).Seconds(), MemoryBytes: p.FragMemory, Distance: p.FragDistance}
+	count := p.Count
+	if pps, err := c.Rate.Resolve(c.Size, 0, math.NaN()); count == 0 && err == nil {
+		count = uint64(pps * time.Duration(p.Duration).Seconds())
+	}
+	return &FragmentTraffic{Pattern: c.Pattern, MTU: p.MTU, Fragments: n, Datagrams: count, TimeoutSeconds: time.Duration(p.FragTime).Seconds(), MemoryBytes: p.FragMemory, Distance: p.FragDistance}
 }
 
 // datagram is how many fragments a whole datagram has, and the size of a frame that would take as long on the wire as they
@@ -201,9 +224,14 @@ func (p *Plan) validateFragments() error {
 		return &UsageError{What: key, Token: fmt.Sprint(value), Problem: problem, Hint: hint}
 	}
 	if p.Test != TestFragments {
-		for key, given := range map[string]bool{"pattern": len(p.Patterns) > 0, "mtu": p.MTU != 0, "frag_time": p.FragTime != 0, "frag_memory": p.FragMemory != 0, "frag_distance": p.FragDistance != 0} {
-			if given {
-				return bad(key, p.Test, "only the test fragments has it", "drop it, or use twopath compare fragments")
+		for _, k := range []struct {
+			name  string
+			value any
+			given bool
+		}{{"pattern", strings.Join(p.Patterns, ","), len(p.Patterns) > 0}, {"mtu", p.MTU, p.MTU != 0}, {"frag_time", time.Duration(p.FragTime), p.FragTime != 0},
+			{"frag_memory", p.FragMemory, p.FragMemory != 0}, {"frag_distance", p.FragDistance, p.FragDistance != 0}} {
+			if k.given {
+				return bad(k.name, k.value, "only the test fragments has it, "+p.Test+" has not", "drop it, or use twopath compare fragments")
 			}
 		}
 		return nil

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // fragmentPlan is a completed plan of the test with some settings.
@@ -35,18 +34,34 @@ func TestFragmentPlanDefaults(t *testing.T) {
 		t.Fatalf("%v, %v", cells, err)
 	}
 	f := p.FragmentTraffic(cells[0])
-	if want := (FragmentTraffic{Pattern: "mix", MTU: 1500, Fragments: 3, TimeoutSeconds: 1, MemoryBytes: 64 << 20, Distance: 64}); *f != want {
+	if want := (FragmentTraffic{Pattern: "mix", MTU: 1500, Fragments: 3, Datagrams: 10_000, TimeoutSeconds: 1, MemoryBytes: 64 << 20, Distance: 64}); *f != want {
 		t.Errorf("%+v, want %+v", *f, want)
 	}
 	// 1514+4, 1514+4 and 14+20+1048+4 bytes, and two gaps of 20 between them
 	if got := cells[0].Size.Bytes; got != 1518+1518+1086+40 {
 		t.Errorf("a datagram takes as long as a frame of %d B", got)
 	}
-	if p.Rates[0].Value != 10_000 || p.Duration != Duration(time.Second) || p.Payload != 4000 {
+	if p.Rates[0].Value != 10_000 || p.Duration != 0 || p.Count != 10_000 || p.Payload != 4000 {
 		t.Errorf("%+v", p)
 	}
 	if other := DefaultPlan("udp-rx"); other.FragmentTraffic(Cell{}) != nil {
 		t.Error("another test has fragments")
+	}
+}
+
+// TestFragmentPlanFits: where nothing is said of how many, it is a second's load or what can be prepared.
+func TestFragmentPlanFits(t *testing.T) {
+	for settings, want := range map[string]uint64{
+		"rate=500": 500, "rate=500,2k": 2000, "rate=max": 10_000, "payload=8000 pattern=in-order": 8100, "payload=65507 pattern=duplicated": 490, "rate=50k payload=1480": 35_562,
+	} {
+		p, err := fragmentPlan(t, strings.Fields(settings)...)
+		if err != nil {
+			t.Errorf("%s: %v", settings, err)
+			continue
+		}
+		if d := float64(p.Count)/float64(want) - 1; d < -0.05 || d > 0.05 || d != 0 && want <= 2000 && want != 490 {
+			t.Errorf("%s: %d datagrams, want about %d", settings, p.Count, want)
+		}
 	}
 }
 

@@ -131,6 +131,9 @@ func (p *Plan) Complete() {
 		p.PeerNAPI = "threaded" // its replies climb through a whole stack, which is no part of the SUT
 	}
 	p.completeConnections(t)
+	if p.Count == 0 && p.Duration == 0 && p.Test == TestFragments {
+		p.Count = p.datagramsOfASecond()
+	}
 	if p.Count == 0 && p.Duration == 0 {
 		p.Duration = Duration(time.Second)
 	}

@@ -13,6 +13,9 @@ import (
 func fragmentsText(t *compare.Traffic) string {
 	f := t.Fragments
 	s := fmt.Sprintf("IPv%d datagrams of %s B payload in %d fragments, packets of %s B at most, %s", max(t.IPVersion, 4), bytesText(t.PayloadBytes), f.Fragments, thousands(int64(f.MTU)), f.Pattern)
+	if f.Datagrams > 0 {
+		s += ", " + uthousands(f.Datagrams) + " a trial"
+	}
 	limits := []string{"reassembly: " + trimZeros(fixed(f.TimeoutSeconds, 1)) + " s", memoryText(float64(f.MemoryBytes))}
 	if t.IPVersion != 6 {
 		limits = append(limits, "distance "+thousands(int64(f.Distance)))

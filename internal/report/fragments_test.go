@@ -23,7 +23,7 @@ func fragmentsDocument() *compare.Document {
 	doc.Test, doc.Limit, doc.Rig.Generator.OfferedPPS, doc.Rig.Generator.Headroom = compare.TestFragments, nil, nil, nil
 	doc.Traffic.Size, doc.Traffic.FrameBytes, doc.Traffic.PayloadBytes = compare.Size{Bytes: 4162}, 4162, 4000
 	doc.Traffic.WireBPS = num(10_000 * 4182 * 8)
-	doc.Traffic.Fragments = &compare.FragmentTraffic{Pattern: "mix", MTU: 1500, Fragments: 3, TimeoutSeconds: 1, MemoryBytes: 64 << 20, Distance: 64}
+	doc.Traffic.Fragments = &compare.FragmentTraffic{Pattern: "mix", MTU: 1500, Fragments: 3, Datagrams: 10_000, TimeoutSeconds: 1, MemoryBytes: 64 << 20, Distance: 64}
 	for i := range doc.Trials {
 		t := &doc.Trials[i]
 		t.Fragments = &compare.TrialFragments{Sent: 32_000, Received: 32_000, Wasted: 32_000 - 3*t.Received, Undeliverable: 4000}

@@ -5,6 +5,7 @@ package trial_test
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"twopath/compare"
 	"twopath/internal/agent"
 	"twopath/internal/fragments"
+	"twopath/internal/packet"
 	"twopath/internal/trial"
 )
 
@@ -236,5 +238,40 @@ func TestFragmentLimitsAgree(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(compare.FragmentPatterns()) {
 		t.Errorf("patterns %v and %v", got, compare.FragmentPatterns())
+	}
+	// As many datagrams as the plan takes by itself can be prepared, and have the fragments that it says.
+	for _, settings := range []string{"payload=4000", "payload=65507 mtu=600", "ip=6 payload=1500", "ip=6 mtu=88 payload=100"} {
+		for _, pattern := range []string{"mix", "duplicated", "overlapping"} {
+			p := compare.DefaultPlan(compare.TestFragments)
+			for _, s := range append(strings.Fields(settings), "rate=10M", "pattern="+pattern) {
+				key, value, _ := strings.Cut(s, "=")
+				if err := p.Set(key, value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.Complete()
+			if err := p.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			cells, err := p.Cells()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := packet.Flow{Src: netip.MustParseAddr("198.18.0.2"), Dst: netip.MustParseAddr("198.18.0.1"), SrcPort: 10000, DstPort: 9000, Flows: 1}
+			if p.IP == 6 {
+				f.Src, f.Dst = netip.MustParseAddr("2001:2::2"), netip.MustParseAddr("2001:2::1")
+			}
+			l, err := fragments.New(fragments.Options{Flow: f, Pattern: fragments.Pattern(pattern), Payload: p.Payload, MTU: p.MTU, Count: int(p.Count), Seed: 1})
+			if err != nil {
+				t.Errorf("%s %s: %v", settings, pattern, err)
+				continue
+			}
+			if want := p.FragmentTraffic(cells[0]).Fragments; l.Fragments != want {
+				t.Errorf("%s: %d fragments, the plan says %d", settings, l.Fragments, want)
+			}
+			if l.Bytes < fragments.MaxBytes*9/10 && p.IP == 6 {
+				t.Errorf("%s %s: only %d bytes of %d", settings, pattern, l.Bytes, fragments.MaxBytes)
+			}
+		}
 	}
 }
