@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"twopath/internal/nstest"
 )
 
@@ -179,6 +182,56 @@ func TestEchoAskerGone(t *testing.T) {
 		b.expect(t, 0, 5, nil)
 		if err := e.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Without a way back answers are refused, which is counted and no end.
+func TestEchoNoRoute(t *testing.T) {
+	for name, open := range echoers() {
+		p := nstest.NewPair(t, nstest.Options{})
+		var e echoer
+		var err error
+		p.SUT.Do(t, func() { e, err = open(Socket{Local: sutAddr(p, false)}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newAsker(t, p, false, 1)
+		a.send(t, 0, 10)
+		unreachable := &netlink.Route{Dst: &net.IPNet{IP: p.Peer.IP4.AsSlice(), Mask: net.CIDRMask(32, 32)}, Type: unix.RTN_UNREACHABLE}
+		p.SUT.Do(t, func() {
+			if err := netlink.RouteAdd(unreachable); err != nil {
+				t.Fatal(err)
+			}
+		})
+		b, which, got := make([][]byte, 64), []int{}, 0
+		for deadline := time.Now().Add(5 * time.Second); got < 10 && time.Now().Before(deadline); {
+			n, err := e.Receive(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			which = which[:0]
+			for i := range n {
+				which = append(which, i)
+			}
+			if sent, err := e.Reply(which); sent != 0 || err != nil {
+				t.Fatalf("%s: %d sent, %v", name, sent, err)
+			}
+			got += n
+		}
+		if c := e.Counters(); got != 10 || c["send.refused"] != 10 {
+			t.Errorf("%s: %d received, counters %v", name, got, c)
+		}
+		p.SUT.Do(t, func() {
+			if err := netlink.RouteDel(unreachable); err != nil {
+				t.Fatal(err)
+			}
+		})
+		a.send(t, 10, 5)
+		serve(t, e, 5, nil)
+		a.expect(t, 10, 5, nil)
+		if err := e.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ const roomWait = 10 * time.Millisecond
 
 // until calls send until it succeeds, or the kernel refuses: false then. An error is one that no later call could cure.
 func (r *replies) until(send func() unix.Errno) (bool, error) {
-	waited := false
+	waited, echoes := false, 0
 	for {
 		errno := send()
 		r.calls++
@@ -44,8 +44,12 @@ func (r *replies) until(send func() unix.Errno) (bool, error) {
 		case errno == unix.EAGAIN || errno == unix.ENOBUFS:
 			r.refused++
 			return false, nil
-		case icmpError(errno): // of an earlier datagram; this one was not sent
+		case icmpError(errno) && echoes < 2: // of an earlier datagram, told once; this one was not sent
 			r.icmp++
+			echoes++
+		case icmpError(errno): // again and again: there is no way to the asker
+			r.refused++
+			return false, nil
 		case errno == unix.EPERM: // a netfilter rule
 			r.refused++
 			return false, nil

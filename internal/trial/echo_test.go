@@ -6,9 +6,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"twopath/compare"
 	"twopath/internal/agent"
@@ -138,6 +142,24 @@ func TestEchoLossBothWays(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestEchoWithoutAWayBack: requests arrive, and no answer can be sent. Each is lost, on the way of the answers.
+func TestEchoWithoutAWayBack(t *testing.T) {
+	for _, arm := range []string{"kernel:epoll", "kernel:recvmmsg"} {
+		b := bench(t, 1)
+		s := echoSpec(t, b, arm, 500)
+		err := b.Rig.SUT.Do(func() error {
+			return netlink.RouteAdd(&netlink.Route{Dst: &net.IPNet{IP: s.Load.Flow.Src.AsSlice(), Mask: net.CIDRMask(32, 32)}, Type: unix.RTN_UNREACHABLE})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := run(t, b, s)
+		if want := map[string]uint64{"reply.send.failed": 500}; got.Lost != 500 || !maps.Equal(rows(got), want) || got.Unexplained != 0 || got.LatencyNs != nil {
+			t.Errorf("%s: sent %d lost %d, ledger %+v, latency %+v (%s)", arm, got.Sent, got.Lost, got.Ledger, got.LatencyNs, got.InvalidBecause)
+		}
 	}
 }
 
