@@ -50,6 +50,12 @@ Exit codes: 0 done, 1 a --require failed, 2 usage, 3 this machine cannot do it, 
 	c.Flags().String("plan", "", "`FILE` (YAML) with any of these settings; flags override it")
 	addSearchFlags(c)
 	addOutputFlags(c)
+	c.ValidArgsFunction = completePlan
+	var goals []string
+	for _, g := range compare.GoalPresets() {
+		goals = append(goals, g.Name)
+	}
+	_ = c.RegisterFlagCompletionFunc("goal", cobra.FixedCompletions(goals, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -93,7 +99,7 @@ func (a *app) runSearch(c *cobra.Command, args []string) error {
 		test, arms = args[0], args[1:]
 	}
 	if test == "" && !c.Flags().Changed("plan") {
-		return fail(exitUsage, "%s: which test? there is udp-rx; usage: %s", c.CommandPath(), c.UseLine())
+		return fail(exitUsage, "%s: which test? there is %s; usage: %s", c.CommandPath(), testNames(), c.UseLine())
 	}
 	p, err := readPlan(c, test, arms)
 	if err != nil {
