@@ -41,7 +41,7 @@ const (
 // GoalPresets are the goals that have a name. METHOD.md says why quick is what it is.
 func GoalPresets() []Goal {
 	return []Goal{
-		{Name: GoalQuick, FinalSeconds: 1, SumSeconds: 5, LossRatio: 0.005, ExceedRatio: 0.5, Width: 0.03, InitialSeconds: 1},
+		{Name: GoalQuick, FinalSeconds: 1, SumSeconds: 9, LossRatio: 0.005, ExceedRatio: 0.5, Width: 0.03, InitialSeconds: 1},
 		{Name: GoalRFC2544, FinalSeconds: 60, SumSeconds: 60, LossRatio: 0, ExceedRatio: 0, Width: 0.01, InitialSeconds: 1},
 		{Name: GoalTST009, FinalSeconds: 60, SumSeconds: 120, LossRatio: 0, ExceedRatio: 0.5, Width: 0.01, InitialSeconds: 1},
 	}
