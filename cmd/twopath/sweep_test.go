@@ -131,7 +131,7 @@ func TestInterruptedReproduction(t *testing.T) {
 	if err != nil || len(docs) < 1 || docs[0].Reproduces == nil || docs[0].Reproduces.Step != "sweep" {
 		t.Fatalf("%d documents, %v", len(docs), err)
 	}
-	for _, want := range []string{"theirs", "DPDK", "CUT", "not run: the run ended before"} {
+	for _, want := range []string{"theirs", "DPDK", "CUT", "not run: cut short"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not on the screen:\n%s", want, stdout)
 		}

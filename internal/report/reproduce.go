@@ -119,13 +119,17 @@ func rowsOf(a *compare.Arm, places ...string) uint64 {
 	return n
 }
 
-// countAndShare is "1,234 (0.12 %)" of what was sent.
+// countAndShare is "1,234 (0.12 %)" of what was sent; where there are many, the share alone.
 func countAndShare(n uint64, a *compare.Arm) string {
 	if !has(a) {
 		return missing
 	}
 	if n == 0 || a.Sent == 0 {
 		return uthousands(n)
+	}
+	const many = 100_000
+	if n >= many {
+		return percent(float64(n) / float64(a.Sent))
 	}
 	return fmt.Sprintf("%s (%s)", uthousands(n), percent(float64(n)/float64(a.Sent)))
 }

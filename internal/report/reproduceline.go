@@ -48,7 +48,7 @@ func (p *page) lossTable(docs []compare.Document) *grid {
 			case r.Step == reproduce.StepLong && !cutShort(docs):
 				why = "takes the full counts (leave out --quick)"
 			default:
-				why = "the run ended before"
+				why = "cut short"
 			}
 			g.row(append(cells, missing, "0.00 %", missing, missing, "not run: "+why)...)
 			continue
