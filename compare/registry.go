@@ -22,6 +22,8 @@ type TestInfo struct {
 	PeerNAPI string
 	// Sends says that the SUT is the sender, and the peer counts what arrives.
 	Sends bool
+	// Fans says that the peer may feed several queues through AF_XDP sockets, where its CPUs do not reach them with live frames.
+	Fans bool
 	// Without are options that arms have in other tests only.
 	Without []string
 	// Rate is the rate where none was given; "" leaves it to Flood or the line.
@@ -55,7 +57,7 @@ func Tests() []TestInfo {
 	return []TestInfo{
 		{Name: "udp-rx", About: "the peer sends UDP datagrams, the SUT receives them",
 			Kernel: []string{"epoll", "recvmmsg", "packet", "nosocket"}, XDP: xdpVariants(),
-			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Limit: LimitDrop},
+			Default: []string{"kernel:recvmmsg", "xdp:auto"}, Fans: true, Limit: LimitDrop},
 		{Name: "udp-tx", About: "the SUT sends UDP datagrams, an XDP program of the peer counts them",
 			Kernel: []string{"write", "sendto", "sendmmsg", "packet"}, XDP: xdpVariants(),
 			Default: []string{"kernel:sendmmsg", "xdp:auto"}, Flood: true, PeerNAPI: "threaded", Sends: true, Without: []string{"wait", "csum"},

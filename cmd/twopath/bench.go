@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"twopath/compare"
+	"twopath/internal/agent"
 	"twopath/internal/host"
 	"twopath/internal/rig"
 	"twopath/internal/trial"
@@ -121,13 +122,10 @@ func (a *app) setUp(ctx context.Context, p compare.Plan, others ...int) (_ *setu
 	if !test.Sends && len(plan.Gen) > 0 {
 		s.rig.Generator.CPU = &plan.Gen[0]
 	}
-	// Prepared questions and stamped requests are sent as live frames only: what reaches no worker shows in the shares.
-	oneWay := !test.Sends && len(test.Modes)+len(test.Drivers) == 0
-	if oneWay && !reached && s.rig.Kind == "veth" { // over a wire, the receiving port spreads flows over its queues
-		if err := s.bench.FeedXSK(); err != nil {
+	if !reached && s.rig.Kind == "veth" { // over a wire, the receiving port spreads flows over its queues
+		if err := s.reachQueues(test, plan, p.Queues.Most()); err != nil {
 			return nil, err
 		}
-		s.rig.Generator.Method = s.bench.Method
 	}
 	for _, w := range plan.Warnings {
 		s.warnings = append(s.warnings, compare.Warning{ID: "cpus", Text: w})
@@ -156,6 +154,20 @@ func (s *setup) knobs(p compare.Plan) error {
 		if err := side.Do(func() error { return host.PortFacts(s.host.Facts, prefix, side.Name) }); err != nil {
 			return fmt.Errorf("describe %s: %w", side.Name, err)
 		}
+	}
+	return nil
+}
+
+// reachQueues has the peer feed all queues of a veth by other means than live frames, where the test can (prepared questions
+// and stamped requests are live frames only), or says that some queues get nothing.
+func (s *setup) reachQueues(test compare.TestInfo, plan rig.CPUPlan, queues int) error {
+	switch {
+	case test.Fans:
+		s.rig.Generator.Method = agent.MethodXSK
+		return s.bench.FeedXSK()
+	case !test.Sends && !test.Connects && !plan.LiveQ:
+		s.warnings = append(s.warnings, compare.Warning{ID: "queues", Text: fmt.Sprintf(
+			"CPUs %v do not reach all %d queues with XDP live frames (queue = CPU modulo queues): the others get nothing", plan.Gen, queues)})
 	}
 	return nil
 }
