@@ -128,6 +128,14 @@ func placementText(r *compare.Rig) string {
 	return "placement " + r.Placement
 }
 
+// placeText says what runs where.
+func placeText(doc *compare.Document) string {
+	if doc.Sends() {
+		return sendingText(doc)
+	}
+	return placementText(&doc.Rig)
+}
+
 // sendingText says who sends and who counts, where the SUT is the sender.
 func sendingText(doc *compare.Document) string {
 	s := "the SUT sends"

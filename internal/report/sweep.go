@@ -108,7 +108,7 @@ func (p *page) sweep(docs []compare.Document) {
 	if queuesDiffer(docs) {
 		flows.Queues = 0 // a column has them
 	}
-	title := append([]string{plural(int64(len(docs)), "cell") + ", sizes with FCS, rates on the wire", flowsText(&flows)}, rigText(&first.Rig), placementText(&first.Rig))
+	title := append([]string{plural(int64(len(docs)), "cell") + ", sizes with FCS, rates on the wire", flowsText(&flows)}, rigText(&first.Rig), placeText(first))
 	p.lines(p.paintFirst(bold, oneLine(first.Test), hangParts(oneLine(first.Test), nonEmpty(title...), "; ", p.options.Width, columns(first.Test)+2)))
 	if host := hostText(&first.Host, p.options.Wide); host != "" {
 		p.lines(hang("host", host, p.options.Width, 8))
