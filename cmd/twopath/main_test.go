@@ -116,6 +116,8 @@ func TestBadInput(t *testing.T) {
 		{"search udp-rx --goal loss=200%", 2, []string{"loss", "below 100 %"}},
 		{"search udp-rx --goal quick --goal quick", 2, []string{"quick", "twice"}},
 		{"search udp-rx --placement sender", 2, []string{"sender", "shared", "compare udp-rx --rate max"}},
+		{"search http-cps", 2, []string{"connections", "compare http-cps"}},
+		{"search udp-echo --mode pingpong", 2, []string{"pingpong", "--mode open"}},
 		{"search udp-rx --rate 1M", 2, []string{"--rate"}},
 		{"search udp-rx --blocks 6", 2, []string{"--blocks"}},
 		{"search udp-rx --max-load max", 2, []string{"max", "number"}},

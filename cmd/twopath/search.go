@@ -105,6 +105,9 @@ func (a *app) runSearch(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if t, _ := compare.LookupTest(p.Test); t.Connects {
+		return fail(exitUsage, "search %s: a search paces packets, and this test's load is connections, which wait for their answers; use twopath compare %s", p.Test, p.Test)
+	}
 	p.Rates = []compare.Rate{{Unit: compare.MaxRate}}
 	for i, arm := range p.Arms {
 		if slices.Contains(p.Arms[:i], arm) {
