@@ -121,6 +121,9 @@ func (a *app) runSearch(c *cobra.Command, args []string) error {
 	if p.Mode == compare.ModePingPong {
 		return fail(exitUsage, "--mode pingpong: requests that wait for the answer before set their own rate, so there is no load to search for; use --mode open")
 	}
+	if p.Test == compare.TestFragments {
+		return fail(exitUsage, "search has no test fragments: its frames are prepared, and a trial of a search takes more than can be; compare rates: twopath compare fragments --rate 5k,10k,20k")
+	}
 	o, err := readOutput(c)
 	if err != nil {
 		return err
