@@ -11,6 +11,7 @@ package bpf
 //go:generate bpf2go pass ../bpf/c/pass.bpf.c
 //go:generate bpf2go generate ../bpf/c/generate.bpf.c
 //go:generate bpf2go replay ../bpf/c/replay.bpf.c
+//go:generate bpf2go marked ../bpf/c/marked.bpf.c
 //go:generate bpf2go sink ../bpf/c/sink.bpf.c
 //go:generate bpf2go steer ../bpf/c/steer.bpf.c
 //go:generate bpf2go echometer ../bpf/c/echometer.bpf.c

@@ -41,6 +41,7 @@ type replayReplayState struct {
 	Failed      uint64
 	LastNs      uint64
 	Next        uint64
+	Loop        uint64
 	LoopNs      uint64
 	DueNs       uint64
 	DueFrac     uint64
@@ -70,6 +71,7 @@ const (
 	replayVarIntervalNs   = "interval_ns"
 	replayVarLagNs        = "lag_ns"
 	replayVarLimit        = "limit"
+	replayVarLoopAt       = "loop_at"
 	replayVarOffMax       = "off_max"
 	replayVarPatience     = "patience"
 	replayVarPeriodNs     = "period_ns"
@@ -144,6 +146,7 @@ type replayVariableSpecs struct {
 	IntervalNs   *ebpf.VariableSpec `ebpf:"interval_ns"`
 	LagNs        *ebpf.VariableSpec `ebpf:"lag_ns"`
 	Limit        *ebpf.VariableSpec `ebpf:"limit"`
+	LoopAt       *ebpf.VariableSpec `ebpf:"loop_at"`
 	OffMax       *ebpf.VariableSpec `ebpf:"off_max"`
 	Patience     *ebpf.VariableSpec `ebpf:"patience"`
 	PeriodNs     *ebpf.VariableSpec `ebpf:"period_ns"`
@@ -198,6 +201,7 @@ type replayVariables struct {
 	IntervalNs   *ebpf.Variable `ebpf:"interval_ns"`
 	LagNs        *ebpf.Variable `ebpf:"lag_ns"`
 	Limit        *ebpf.Variable `ebpf:"limit"`
+	LoopAt       *ebpf.Variable `ebpf:"loop_at"`
 	OffMax       *ebpf.Variable `ebpf:"off_max"`
 	Patience     *ebpf.Variable `ebpf:"patience"`
 	PeriodNs     *ebpf.Variable `ebpf:"period_ns"`

@@ -148,7 +148,7 @@ func (o ReplayerOptions) variables(list layout) map[string]any {
 	v := map[string]any{
 		replayVarIfindex: uint32(o.IfIndex), replayVarCount: uint32(len(o.Frames)), replayVarOffMax: uint32(list.offMax),
 		replayVarLimit: o.Count, replayVarBurst: uint64(o.Burst), replayVarLagNs: uint64(o.MaxLag),
-		replayVarPatience: uint32(o.Patience),
+		replayVarPatience: uint32(o.Patience), replayVarLoopAt: uint32(o.LoopAt),
 	}
 	if o.RecordTimes {
 		v[replayVarRecorded] = uint32(o.Count)

@@ -110,6 +110,26 @@ func TestReplayerContent(t *testing.T) {
 	}
 }
 
+// Every frame says which loop it is of.
+func TestReplayerLoopNumber(t *testing.T) {
+	p := nstest.NewPair(t, nstest.Options{})
+	frames := replayFrames(7, 60, 14, 1000)
+	const loops = 600 // more than a byte holds
+	cap := sniff(t, p, 7*loops)
+	res, _ := replay(t, p, ReplayerOptions{Frames: frames, Loops: loops, Rate: 20_000, LoopAt: 10})
+	got := cap.wait()
+	if res.Sent != 7*loops || len(got) != 7*loops {
+		t.Fatalf("%d arrived, want %d: %+v", len(got), 7*loops, res)
+	}
+	for i, f := range got {
+		want := bytes.Clone(frames[i%7])
+		want[10], want[11] = byte(i/7>>8), byte(i/7)
+		if !bytes.Equal(f, want) {
+			t.Fatalf("frame %d: % x, want % x", i, f[:14], want[:14])
+		}
+	}
+}
+
 // Pages come back as the receiver left them; here a program on the receiving end counts up a byte in place, as forwarding does
 // with the TTL. A page that was not written anew would show it.
 func TestReplayerRewritesPages(t *testing.T) {
@@ -349,6 +369,7 @@ func TestReplayerOptions(t *testing.T) {
 		"Batch is 65":                func(o *ReplayerOptions) { o.Batch = 65 },
 		"PeakRate is 0.5":            func(o *ReplayerOptions) { o.PeakRate = 0.5 },
 		"RecordTimes keeps":          func(o *ReplayerOptions) { o.Loops, o.RecordTimes = -1, true },
+		"LoopAt is 13":               func(o *ReplayerOptions) { o.LoopAt = 13 },
 		"IfIndex is 0":               func(o *ReplayerOptions) { o.IfIndex = 0 },
 		"CatchUp is 0.5":             func(o *ReplayerOptions) { o.CatchUp = 0.5 },
 		"Burst is -1":                func(o *ReplayerOptions) { o.Burst = -1 },

@@ -40,6 +40,10 @@ type ReplayerOptions struct {
 	Burst    int           // frames sent back to back before CatchUp or PeakRate limits; 0 means 96
 	MaxLag   time.Duration // how far the schedule may fall behind before it is moved on; 0 means 50 ms
 
+	// LoopAt is where in every frame the number of its loop is written, from 0, the low 16 bits in network order; 0 means nowhere.
+	// Checksums are not repaired: it is for the Ethernet header.
+	LoopAt int
+
 	// RecordTimes keeps each frame's intended and actual time, for Times. It needs an end: Loops or Count.
 	RecordTimes bool
 }
@@ -97,6 +101,9 @@ func (o ReplayerOptions) withDefaults() (ReplayerOptions, error) {
 	}
 	if o.Burst < 1 || o.Burst > 1<<16 {
 		return bad("Burst is %d, want 1..65536", o.Burst)
+	}
+	if o.LoopAt < 0 || o.LoopAt > MinReplayFrame-2 {
+		return bad("LoopAt is %d, want 0..%d", o.LoopAt, MinReplayFrame-2)
 	}
 	if o.MaxLag < 0 {
 		return bad("MaxLag is %s", o.MaxLag)

@@ -91,6 +91,7 @@ type Traffic struct {
 	// Fragments is set in the test of that name. Packets are datagrams then; Size and FrameBytes are of a frame that would take
 	// as long on the wire as the fragments of a whole datagram.
 	Fragments *FragmentTraffic `json:"fragments,omitempty"`
+	Capture   *Capture         `json:"capture,omitempty"` // of a replay
 }
 
 // Rig is where it ran.

@@ -40,6 +40,14 @@ type Plan struct {
 	Work     Work     `json:"work,omitempty" yaml:"work,omitempty"`         // of the application, per packet
 	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty"`         // how requests follow each other: open, pingpong; empty: by test
 
+	// Of a replay: the file, its own timing times Speed (0: at the rate), how often it is sent in a trial (0: enough for the
+	// duration), and what is rewritten.
+	Capture    string  `json:"capture,omitempty" yaml:"capture,omitempty"`
+	Speed      float64 `json:"speed,omitempty" yaml:"speed,omitempty"`
+	Loops      int     `json:"loops,omitempty" yaml:"loops,omitempty"`
+	RewriteMAC string  `json:"rewrite_mac,omitempty" yaml:"rewrite_mac,omitempty"` // destination: other, sut, keep
+	RewriteIP  string  `json:"rewrite_ip,omitempty" yaml:"rewrite_ip,omitempty"`   // OLD=NEW,..
+
 	// Of dns: files with the zone and the queries (empty: a zone of the program's own, queries derived from the zone), who asks
 	// (xdp, dnsperf), and whether queries carry an OPT record.
 	Zone    string `json:"zone,omitempty" yaml:"zone,omitempty"`
@@ -102,6 +110,9 @@ func (p *Plan) Complete() {
 	}
 	p.completeFragments()
 	t, _ := LookupTest(p.Test)
+	if t.Captures {
+		p.completeCapture()
+	}
 	if len(p.Sizes) == 0 && p.Payload == 0 && !t.OwnSizes {
 		_, least := frameLimits(p.IP)
 		p.Sizes = []Size{{Bytes: least}}
@@ -245,6 +256,9 @@ func (p *Plan) Validate() error {
 		return bad("size", "", "none given", "as in --size 64")
 	}
 	if err := p.validateAnswers(test); err != nil {
+		return err
+	}
+	if err := p.validateCapture(test); err != nil {
 		return err
 	}
 	switch {

@@ -47,6 +47,8 @@ type TestInfo struct {
 	Headline string
 	// Limit names what stands for the ceiling of the rig in this test; "" is none.
 	Limit string
+	// Captures says that the traffic is a capture's: the plan names the file, and sizes and flows are its own.
+	Captures bool
 }
 
 // xdpVariants are the ways to open AF_XDP sockets, and the library that Go users have today.
@@ -79,6 +81,9 @@ func Tests() []TestInfo {
 		{Name: "http-rps", About: "the peer keeps TCP connections open and asks by HTTP again and again",
 			Kernel: []string{"epoll"}, XDP: []string{"auto", "zerocopy", "copy", "generic"}, Default: []string{"kernel:epoll", "xdp:auto"},
 			Flood: true, Connects: true, CC: 64, Requests: 1000, OwnSizes: true, Placement: PlaceSender},
+		{Name: "replay", About: "the peer replays a capture (pcap, pcapng), the SUT follows its sessions",
+			Kernel: []string{"packet"}, XDP: []string{"auto", "zerocopy", "copy", "generic"},
+			Default: []string{"kernel:packet", "xdp:auto"}, Without: []string{"csum"}, Captures: true, OwnSizes: true},
 	}
 }
 

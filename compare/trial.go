@@ -75,6 +75,8 @@ type Trial struct {
 
 	// Fragments is set in the test of that name, whose packets are datagrams.
 	Fragments *TrialFragments `json:"fragments,omitempty"`
+	// Followed is what the SUT of a replay saw.
+	Followed *Followed `json:"followed,omitempty"`
 
 	Ledger      []LedgerRow  `json:"ledger"`
 	Unexplained uint64       `json:"unexplained"` // Lost - sum(Ledger)

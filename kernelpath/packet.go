@@ -36,6 +36,11 @@ type PacketOptions struct {
 	Ring        Ring           // zero fields mean DefaultBlockBytes, DefaultBlocks, DefaultRetire
 	Promiscuous bool           // accept frames to any MAC address while the receiver is open
 	Quiet       Quiet          // keep the kernel from answering the test flow
+	// SourceMAC (optional) receives only frames whose source MAC address begins so; it excludes Local.
+	SourceMAC []byte
+	// Fanout (optional) is a number other than 0 that several receivers of one namespace and device share: a frame goes to one
+	// of them, by the receive queue it came on (PACKET_FANOUT_QM), as with AF_XDP sockets.
+	Fanout uint16
 }
 
 func (o *PacketOptions) complete() error {
@@ -71,6 +76,8 @@ func (o *PacketOptions) complete() error {
 		return fmt.Errorf("options: Ring.Retire: %v is not a whole number of milliseconds within 1ms..1s", o.Ring.Retire)
 	case o.Quiet < QuietNone || o.Quiet > QuietSocket:
 		return fmt.Errorf("options: Quiet: %v is not a policy", o.Quiet)
+	case len(o.SourceMAC) > 6 || len(o.SourceMAC) > 0 && o.Local.IsValid():
+		return fmt.Errorf("options: SourceMAC: %x is more than an address, or given with Local", o.SourceMAC)
 	case o.Quiet == QuietSocket && !o.Local.IsValid():
 		return errors.New("options: Quiet: a quiet socket needs the address and port in Local")
 	}
@@ -144,8 +151,11 @@ func OpenPacket(o PacketOptions) (r *Packet, err error) {
 }
 
 func (r *Packet) setup(ifindex int) (err error) {
-	if r.o.Local.IsValid() {
-		code := udpFilter(r.o.Local)
+	if r.o.Local.IsValid() || len(r.o.SourceMAC) > 0 {
+		code := sourceFilter(r.o.SourceMAC)
+		if r.o.Local.IsValid() {
+			code = udpFilter(r.o.Local)
+		}
 		prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 		if err := unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &prog); err != nil {
 			return explain("attach socket filter", err)
@@ -182,6 +192,12 @@ func (r *Packet) setup(ifindex int) (err error) {
 	sa := unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: ifindex}
 	if err := unix.Bind(r.fd, &sa); err != nil {
 		return explain("bind packet socket to "+r.o.Interface, err)
+	}
+	if r.o.Fanout != 0 {
+		// Only a bound socket may join (net/packet/af_packet.c, fanout_add).
+		if err := unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_FANOUT, int(r.o.Fanout)|unix.PACKET_FANOUT_QM<<16); err != nil {
+			return explain("join packet fanout group", err)
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 // Fields of an Ethernet frame as classic BPF sees them (Documentation/networking/filter.rst).
 const (
+	offSource     = 6
 	offEtherType  = 12
 	offProtocol4  = 14 + 9  // IPv4 protocol
 	offFragment4  = 14 + 6  // IPv4 flags and fragment offset
@@ -49,6 +50,16 @@ func udpFilter(dst netip.AddrPort) []unix.SockFilter {
 		f.load(unix.BPF_H|unix.BPF_ABS, offUDPPort6)
 	}
 	f.want(uint32(dst.Port()))
+	return f.end()
+}
+
+// sourceFilter accepts frames whose source MAC address begins with prefix.
+func sourceFilter(prefix []byte) []unix.SockFilter {
+	var f filter
+	for i, b := range prefix {
+		f.load(unix.BPF_B|unix.BPF_ABS, offSource+uint32(i))
+		f.want(uint32(b))
+	}
 	return f.end()
 }
 

@@ -41,6 +41,7 @@ struct replay_state {
 	u64 failed;          /* frames that could not be shaped; must be 0 */
 	u64 last_ns;         /* the previous call */
 	u64 next;            /* place in the list */
+	u64 loop;            /* how often the list has ended */
 	u64 loop_ns;         /* start of the present loop, shifts included */
 	u64 due_ns, due_frac;/* next intended time at a rate, fraction in 2^-32 ns */
 	u64 tat;             /* theoretical arrival time of the catch-up limit, 2^-12 ns after start_ns */
@@ -82,6 +83,7 @@ struct {
 volatile const u32 ifindex = 0;
 volatile const u32 count = 1;         /* frames of the list */
 volatile const u32 off_max = 0;       /* highest offset of a frame in an element of bytes */
+volatile const u32 loop_at = 0;       /* where in the frame the loop's number is written; 0 = nowhere */
 volatile const u32 recorded = 0;      /* elements of times; 0 = none are written */
 volatile const u32 scheduled = 0;     /* frames have times of their own */
 volatile const u64 period_ns = 0;     /* from one loop's start to the next; with scheduled */
@@ -142,6 +144,7 @@ static __always_inline void advance(struct replay_state *s)
 {
 	if (++s->next >= count) {
 		s->next = 0;
+		s->loop++;
 		s->loop_ns += period_ns;
 	}
 	u64 frac = s->due_frac + interval_frac;
@@ -201,6 +204,14 @@ SEC("xdp") int replay(struct xdp_md *ctx)
 	void *b = bpf_map_lookup_elem(&bytes, &key);
 	if (!b || bpf_xdp_store_bytes(ctx, 0, b + off, len))
 		goto failed;
+
+	if (loop_at) {
+		void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+		if (d + loop_at + 2 > end)
+			goto failed;
+		st8(d, loop_at, s->loop >> 8);
+		st8(d, loop_at + 1, s->loop);
+	}
 
 	record(s, due, now);
 	advance(s);

@@ -30,6 +30,7 @@ Exit codes: 0 done, 1 a --require failed, 2 usage, 3 this machine cannot do it, 
   sudo twopath compare udp-echo --rate 1k
   sudo twopath compare udp-echo --mode pingpong kernel:recvmmsg+wait=block kernel:recvmmsg+wait=busypoll xdp:auto+wait=spin
   sudo twopath compare dns --driver dnsperf --rate 20k
+  sudo twopath compare replay web.pcapng --workers 1,2 --speed x2
   sudo twopath compare udp-rx --require 'xdp:auto.loss_ratio<=1e-4' --json result.json`,
 		Args: exactly(0, -1, "a test and arms"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runPlan(c, args, false) },
@@ -48,7 +49,7 @@ func (a *app) runCommand() *cobra.Command {
   sudo twopath run udp-tx kernel:sendmmsg+gso --size imix --rate 200k
   sudo twopath run udp-echo kernel:epoll --rate 1k --duration 5s
   sudo twopath run udp-rx kernel:epoll --payload 1024 --rate max`,
-		Args: exactly(0, 2, "a test and an arm"),
+		Args: exactly(0, 3, "a test and an arm"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runPlan(c, args, true) },
 	}
 	addPlanFlags(c)
@@ -65,6 +66,10 @@ func (a *app) runPlan(c *cobra.Command, args []string, single bool) error {
 	}
 	if test == "" && !c.Flags().Changed("plan") {
 		return fail(exitUsage, "%s: which test? there is %s; usage: %s", c.CommandPath(), testNames(), c.UseLine())
+	}
+	arms, err := captureArgument(c, test, arms)
+	if err != nil {
+		return err
 	}
 	if single && len(arms) == 0 && !c.Flags().Changed("plan") {
 		arms = []string{"xdp:auto"}

@@ -68,6 +68,10 @@ func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output,
 	if err != nil {
 		return nil, err
 	}
+	pcap, mtu, remarks, err := readCapture(p)
+	if err != nil {
+		return nil, err
+	}
 	b, err := a.setUp(ctx, p, run.others...)
 	if err != nil {
 		return nil, err
@@ -75,8 +79,8 @@ func (a *app) measureOn(ctx context.Context, w *watch, p compare.Plan, o output,
 	w.onLeave(b.leave)
 	show := a.newDisplay(o.quiet || o.json == "-" && !isTerminal(a.stderr), b.bench)
 	docs, err := session.Run(ctx, session.Options{Plan: p, Bench: b.bench, Argv: a.argv, Version: programVersion(), Host: b.host, Rig: b.rig,
-		LinkBPS: b.linkBPS, Warnings: append(b.warnings, run.warnings...), Single: run.single, Every: run.every, Search: run.search, DNS: asked, Frames: frames,
-		Progress: show.progress})
+		LinkBPS: b.linkBPS, Warnings: append(append(b.warnings, run.warnings...), remarks...), Single: run.single, Every: run.every, Search: run.search,
+		DNS: asked, Frames: frames, Capture: pcap, CaptureMTU: mtu, Progress: show.progress})
 	show.close()
 	// The rig goes before anything is printed: what is on the screen is then all that is left.
 	err = errors.Join(err, b.close())

@@ -30,13 +30,15 @@ type Role string
 
 // The roles.
 const (
-	Receive  Role = "receive"  // the SUT of a receive test: one engine, N workers
-	Generate Role = "generate" // the peer of a receive test: XDP live frames
-	Drop     Role = "drop"     // the limit: an XDP program that counts the run's frames and drops them
-	Send     Role = "send"     // the SUT of a send test: one engine, N workers, a stream each
-	Listen   Role = "serve"    // the SUT of a connection test: an engine's TCP server, N workers
-	Dial     Role = "dial"     // its peer: an engine's TCP client, N workers
-	Count    Role = "count"    // the peer of a send test: an XDP program that checks, counts and drops the run's frames
+	Receive   Role = "receive"  // the SUT of a receive test: one engine, N workers
+	Generate  Role = "generate" // the peer of a receive test: XDP live frames
+	Drop      Role = "drop"     // the limit: an XDP program that counts the run's frames and drops them
+	Send      Role = "send"     // the SUT of a send test: one engine, N workers, a stream each
+	Listen    Role = "serve"    // the SUT of a connection test: an engine's TCP server, N workers
+	Dial      Role = "dial"     // its peer: an engine's TCP client, N workers
+	Replaying Role = "replay"   // the peer of a replay: a capture's frames
+	Following Role = "follow"   // its SUT: one engine, N workers that follow sessions
+	Count     Role = "count"    // the peer of a send test: an XDP program that checks, counts and drops the run's frames
 )
 
 // Hello is what an agent says of itself.
@@ -86,6 +88,7 @@ type Prepare struct {
 
 	// Fragments is given in the test of that name, to both sides; the peer's Generate has rate and count, in datagrams.
 	Fragments *Fragments `json:"fragments,omitempty"`
+	Replay    *Replay    `json:"replay,omitempty"`
 }
 
 // MethodXSK has the peer of a receive test send through AF_XDP sockets, one on each of its queues, instead of as XDP live
@@ -191,6 +194,7 @@ type Received struct {
 	CPU        *CPU              `json:"cpu,omitempty"`
 	Latency    *Latency          `json:"latency,omitempty"` // of Ping
 	Connected  *Connected        `json:"connected,omitempty"`
+	Followed   *Followed         `json:"followed,omitempty"`
 }
 
 // Milestone is what a worker needed for the frames since the one before.

@@ -22,7 +22,7 @@ import (
 
 // Limits of a capture, both of what the kernel's memory is asked to hold.
 const (
-	MaxFrames = 1 << 24 // what a frame's mark can number
+	MaxFrames = 1 << 24
 	MaxBytes  = 1 << 30 // of all frames together
 	minFrame  = 14
 	maxFrame  = 3408 // of XDP live frames, without FCS

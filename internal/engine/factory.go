@@ -28,6 +28,10 @@ func New(p agent.Prepare) (agent.Part, agent.Prepared, error) {
 		return part(newCount(p))
 	case agent.Listen:
 		return part(newServe(p))
+	case agent.Following:
+		return part(newFollow(p))
+	case agent.Replaying:
+		return part(newReplay(p))
 	case agent.Dial:
 		return part(newDial(p))
 	case agent.Echo:

@@ -30,6 +30,9 @@ func titleParts(doc *compare.Document) []string {
 }
 
 func trafficText(t *compare.Traffic) string {
+	if t.Capture != nil {
+		return captureText(t.Capture)
+	}
 	size := fmt.Sprint(t.Size)
 	var s string
 	switch {
@@ -60,6 +63,9 @@ func rateWords(doc *compare.Document) string {
 		case compare.NoRate:
 			return ""
 		case compare.MaxRate:
+			if t.Capture != nil && t.Capture.Speed > 0 {
+				return ""
+			}
 			return "as fast as the sender can"
 		}
 		return fmt.Sprintf("rate %v", t.Rate)

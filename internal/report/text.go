@@ -38,6 +38,7 @@ func (p *page) document(v *view) {
 	} else {
 		p.manyArms(v)
 	}
+	p.followed(v)
 	p.verdict(v)
 	p.requirements(v.doc)
 	p.mind(v)

@@ -20,6 +20,9 @@ type Options struct {
 	Host    compare.Host
 	Rig     compare.Rig // kind, interfaces, driver; the rest is filled in
 	LinkBPS float64     // bit rate of the link, 0 if there is none (veth)
+	// Capture is what a replay sends, without Loops, which follow from rate and duration.
+	Capture    *compare.Capture
+	CaptureMTU int // that it was read for
 	// Warnings are caveats known before the first trial.
 	Warnings []compare.Warning
 	// DNS (of dns) is what both sides are told, and Frames the bytes of a frame with FCS, and of its payload, on average.

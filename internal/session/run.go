@@ -77,7 +77,10 @@ func (s *cell) run(ctx context.Context) (compare.Document, error) {
 	if f := p.FragmentTraffic(s.c); f != nil {
 		s.doc.Traffic.Fragments, s.doc.Traffic.PayloadBytes = f, float64(p.Payload)
 	}
-	err := s.carryOut(ctx)
+	err := s.describeCapture()
+	if err == nil {
+		err = s.carryOut(ctx)
+	}
 	if ctx.Err() != nil {
 		s.doc.Incomplete = true
 		if s.doc.Reason == "" {
@@ -156,6 +159,8 @@ func (s *cell) spec(a compare.ArmSpec, set trial.Setting, share float64) trial.S
 	switch {
 	case s.echo():
 		role = agent.Echo
+	case s.test().Captures:
+		role = agent.Following
 	case s.test().Sends:
 		role = agent.Send
 	}
@@ -180,6 +185,9 @@ func (s *cell) connect() agent.Connecting {
 // load is the cell's traffic, for share of a trial.
 func (s *cell) load(share float64) trial.Load {
 	p := s.o.Plan
+	if s.test().Captures {
+		return s.replayLoad(share)
+	}
 	l := trial.Load{Flow: s.o.Bench.Flow(p.IP == 6, p.Flows), Sizes: s.c.Size.Cycle(), PPS: s.pps, PingPong: s.pingPong()}
 	if p.Test == compare.TestFragments {
 		l.Fragments = &agent.Fragments{Pattern: s.c.Pattern, Payload: p.Payload, MTU: p.MTU, Seed: p.Seed, TimeoutNS: int64(p.FragTime), Memory: p.FragMemory, Distance: p.FragDistance}

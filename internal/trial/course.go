@@ -29,6 +29,8 @@ func courseOf(s Spec) (course, error) {
 		return receiving{}, nil
 	case "udp-tx":
 		return sending{}, nil
+	case "replay":
+		return replaying{}, nil
 	case "http-cps", "http-rps":
 		return connecting{}, nil
 	case "udp-echo":

@@ -27,11 +27,12 @@ type Load struct {
 	PingPong bool
 	// Fragments is set in the test of that name; Count and PPS are of datagrams then.
 	Fragments *agent.Fragments
+	Replay    *agent.Replay // a capture, instead of Flow and Sizes; with its own timing it takes Seconds
 }
 
 // takes is how many seconds the load takes; a counted flood is taken at a rate no faster than the slowest machine seen.
 func (l Load) takes() float64 {
-	if l.Count == 0 {
+	if l.Count == 0 || l.Replay != nil && l.Replay.Speed > 0 {
 		return l.Seconds
 	}
 	pps := l.PPS
