@@ -13,12 +13,12 @@ import (
 
 // titleText says what was sent, how fast, and where.
 func titleParts(doc *compare.Document) []string {
-	rate, place := rateWords(doc), placementText(&doc.Rig)
+	rate, place := rateWords(doc), placeText(doc)
 	if pingPong(doc) {
 		rate = pingPongWords(&doc.Traffic)
 	}
 	if doc.Sends() {
-		rate, place = strings.Replace(rate, "the sender can", "the SUT can", 1), sendingText(doc)
+		rate = strings.Replace(rate, "the sender can", "the SUT can", 1)
 	}
 	if connects(doc) {
 		rate = strings.Replace(strings.Replace(rate, "the sender can", "they come", 1), " pps", " connections/s", 1)

@@ -243,7 +243,7 @@ func environmentTable(doc *compare.Document) htmlTable {
 	r := &doc.Rig
 	add("rig", strings.Join(nonEmpty(r.Kind, r.Driver), ", "))
 	add("interfaces", strings.Join(nonEmpty(r.SUT, r.Peer), " and "))
-	add("placement", placementText(r))
+	add("placement", placeText(doc))
 	add("sender", senderText(doc))
 	if l := doc.Limit; l != nil && l.PPS != nil {
 		add("limit of this rig", limitText(l.Name)+" "+pps(*l.PPS)+" pps")
