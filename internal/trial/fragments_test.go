@@ -3,6 +3,8 @@
 package trial_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -199,6 +201,29 @@ func TestFragmentFlood(t *testing.T) {
 				t.Fatalf("sent %d received %d lost %d unexplained %d, %+v, ledger %+v", got.Sent, got.Received, got.Lost, got.Unexplained, *got.Fragments, got.Ledger)
 			}
 		})
+	}
+}
+
+// TestFragmentInterrupted: a trial that is cancelled ends soon, however long reassembly would wait, and tells what it can.
+func TestFragmentInterrupted(t *testing.T) {
+	b := bench(t, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := fragmentSpec(t, b, "kernel:recvmmsg", "mix", false, 10_000)
+	s.Load.PPS, s.Load.Fragments.TimeoutNS = 1000, int64(5*time.Minute)
+	var stopped time.Time
+	go func() {
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && b.Live().Received == 0; time.Sleep(20 * time.Millisecond) {
+		}
+		stopped = time.Now()
+		cancel()
+	}()
+	got, err := b.Run(ctx, s)
+	if !errors.Is(err, context.Canceled) || got.Valid || got.Sent == 0 || got.Sent == 10_000 || got.Received+got.Lost != got.Sent {
+		t.Fatalf("error %v, valid %v, sent %d received %d lost %d", err, got.Valid, got.Sent, got.Received, got.Lost)
+	}
+	if d := time.Since(stopped); d > time.Minute {
+		t.Errorf("it took %v to end", d)
 	}
 }
 
