@@ -28,9 +28,11 @@ func NewMarked(o MarkedOptions) (*Redirect, error) {
 		return nil, fmt.Errorf("redirect marked frames: %w", err)
 	}
 	spec.Maps[markedMapSockets].MaxEntries = uint32(o.Queues)
-	r := &Redirect{queues: o.Queues}
-	if err := load("redirect of marked frames", spec, &r.obj); err != nil { // the names are those of redirect
+	var obj markedObjects
+	if err := load("redirect of marked frames", spec, &obj); err != nil {
 		return nil, err
 	}
+	r := &Redirect{queues: o.Queues}
+	r.obj.Redirect, r.obj.Sockets, r.obj.Reasons, r.obj.Queues = obj.Redirect, obj.Sockets, obj.Reasons, obj.Queues
 	return r, nil
 }

@@ -275,3 +275,68 @@ func parseMAC(s string) ([]byte, error) {
 	_, err := fmt.Sscanf(s, "%02x:%02x:%02x:%02x:%02x:%02x", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5])
 	return b[:], err
 }
+
+// Frames are told by the beginning of their source MAC address, and of several rings of a group each frame is in one.
+func TestPacketSourceMACAndFanout(t *testing.T) {
+	p := nstest.NewPair(t, nstest.Options{})
+	mark := []byte{2, 0xab, 0xcd}
+	var rings []*Packet
+	for range 2 {
+		p.SUT.Do(t, func() {
+			r, err := OpenPacket(PacketOptions{Interface: p.SUT.Name, SourceMAC: mark, Fanout: 77, Timeout: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { r.Close() })
+			rings = append(rings, r)
+		})
+	}
+	const ours = 200
+	p.Peer.Do(t, func() {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		to := &unix.SockaddrLinklayer{Ifindex: p.Peer.Index}
+		for i := range 2 * ours {
+			f := make([]byte, 60)
+			copy(f, p.SUT.MAC)
+			copy(f[6:], mark)
+			f[8] ^= byte(i & 1) // every second one is somebody else's
+			f[12], f[13] = 0x88, 0xb5
+			if err := unix.Sendto(fd, f, 0, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	got, strangers := 0, 0
+	b := make([][]byte, 64)
+	for idle := 0; idle < 6; {
+		n := 0
+		for _, r := range rings {
+			k, err := r.Receive(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range b[:k] {
+				if [3]byte(f[6:9]) != [3]byte(mark) {
+					strangers++
+				}
+			}
+			n += k
+		}
+		got += n
+		if idle++; n > 0 {
+			idle = 0
+		}
+	}
+	if got != ours || strangers != 0 {
+		t.Errorf("%d frames in both rings, %d of strangers, want %d and none", got, strangers, ours)
+	}
+	for _, o := range []PacketOptions{{Interface: "x", SourceMAC: make([]byte, 7)}, {Interface: "x", SourceMAC: mark, Local: sutAddr(p, false)}} {
+		if err := o.complete(); err == nil {
+			t.Errorf("%+v: accepted", o)
+		}
+	}
+}

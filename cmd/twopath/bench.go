@@ -165,6 +165,7 @@ func (s *setup) reachQueues(test compare.TestInfo, plan rig.CPUPlan, queues int)
 	case test.Fans:
 		s.rig.Generator.Method = agent.MethodXSK
 		return s.bench.FeedXSK()
+	case test.Captures: // its own sender does, whatever the CPUs
 	case !test.Sends && !test.Connects && !plan.LiveQ:
 		s.warnings = append(s.warnings, compare.Warning{ID: "queues", Text: fmt.Sprintf(
 			"CPUs %v do not reach all %d queues with XDP live frames (queue = CPU modulo queues): the others get nothing", plan.Gen, queues)})

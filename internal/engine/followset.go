@@ -104,7 +104,10 @@ func openKernelFollow(p agent.Prepare) (_ *set, err error) {
 	}
 	prefix := packet.MarkPrefix(p.Run)
 	var rings []*kernelpath.Packet
-	o := kernelpath.PacketOptions{Interface: p.Device, Batch: number(p.Options["batch"]), SourceMAC: prefix[:], Promiscuous: true}
+	// The kernel hands over a block when it is full or a millisecond old, so that at low rates their number is how long a
+	// reader may be away: many small ones.
+	o := kernelpath.PacketOptions{Interface: p.Device, Batch: number(p.Options["batch"]), SourceMAC: prefix[:], Promiscuous: true,
+		Ring: kernelpath.Ring{BlockBytes: 64 << 10, Blocks: 256}}
 	if p.Queues > 1 {
 		o.Fanout = uint16(os.Getpid())&0x7fff | 1 // any number of ours: the group is the namespace's
 	}
