@@ -14,14 +14,13 @@ import (
 
 // piece is a fragment to build.
 type piece struct {
-	v6         bool
-	id         uint32
-	off        int // bytes, a multiple of 8
-	more       bool
-	payload    []byte
-	proto      uint8 // 0 is UDP
-	src        byte  // last byte of the source address
-	headerOnly bool
+	v6      bool
+	id      uint32
+	off     int // bytes, a multiple of 8
+	more    bool
+	payload []byte
+	proto   uint8 // 0 is UDP
+	src     byte  // last byte of the source address
 }
 
 func (p piece) build() []byte {

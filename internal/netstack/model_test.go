@@ -11,13 +11,12 @@ import (
 
 // model is reassembly of one datagram done the slow way: for every byte, whether it is held, and in which run.
 type model struct {
-	run      [1 << 17]int32 // 0: not held
-	data     [1 << 17]byte
-	runs     int32
-	highest  int // one past the highest byte held
-	end      int
-	last     bool
-	finished string
+	run     [1 << 17]int32 // 0: not held
+	data    [1 << 17]byte
+	runs    int32
+	highest int // one past the highest byte held
+	end     int
+	last    bool
 }
 
 func (m *model) add(p piece) string {
