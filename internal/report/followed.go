@@ -62,7 +62,8 @@ func (p *page) followed(v *view) {
 		loops = c.Loops
 	}
 	g := &grid{page: p, columns: []align{left, right, right, right, right, right}}
-	g.text(fmt.Sprintf("Sessions, by worker, over all trials (%s each)", plural(int64(loops), "loop")), bold)
+	workers := plural(int64(max(v.doc.Traffic.Queues, 1)), "worker")
+	g.text(fmt.Sprintf("Sessions with %s, over all valid trials (%s each)", workers, plural(int64(loops), "loop")), bold)
 	g.row("", "packets", "sessions", "HTTP requests", "TSC/packet cold", "warm")
 	for _, r := range rows {
 		a := v.arms[r.arm]

@@ -108,6 +108,9 @@ func (p *page) sweep(docs []compare.Document) {
 	if queuesDiffer(docs) {
 		flows.Queues = 0 // a column has them
 	}
+	if first.Traffic.Capture != nil {
+		flows.Flows = 0
+	}
 	title := append([]string{plural(int64(len(docs)), "cell") + ", sizes with FCS, rates on the wire", flowsText(&flows)}, rigText(&first.Rig), placeText(first))
 	p.lines(p.paintFirst(bold, oneLine(first.Test), hangParts(oneLine(first.Test), nonEmpty(title...), "; ", p.options.Width, columns(first.Test)+2)))
 	if host := hostText(&first.Host, p.options.Wide); host != "" {
@@ -122,6 +125,9 @@ func (p *page) sweep(docs []compare.Document) {
 		p.lines(sweepGrid(p, docs, name).lines(0, p.options.Width))
 	}
 	p.scaling(docs, names)
+	for i := range docs {
+		p.followed(newView(&docs[i]))
+	}
 	if g := p.sweepVerdicts(docs, names); g != nil {
 		p.lines(g.lines(0, p.options.Width))
 	}
