@@ -36,9 +36,6 @@ func (a *app) carryOut(p compare.Plan, o output, run runOptions) ([]compare.Docu
 			break
 		}
 	}
-	if len(docs) == 0 {
-		return nil, err
-	}
 	if len(docs) > 1 {
 		compare.AdjustSweep(docs)
 	}

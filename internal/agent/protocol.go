@@ -213,6 +213,9 @@ type CPU struct {
 	Method         string            `json:"method"` // names the witness
 	TicksPerSecond float64           `json:"ticks_per_second"`
 	Switches       uint64            `json:"context_switches"` // of the reading threads
+	// Waited is the longest time in ns that a reading thread was ready to run and did not, NAPI's turns included; null where
+	// the kernel does not tell.
+	Waited *uint64 `json:"waited_ns,omitempty"`
 }
 
 // Live is sent once a second while a trial runs.

@@ -27,7 +27,9 @@ type cpuAccount struct {
 	cpus   []int // of the readers, for the fall-back
 	tasks  map[int]measure.TaskTime
 	start  int64
-	reason error // why there is no meter
+	reason error                    // why there is no meter
+	ready  map[int]measure.TaskTime // of the readers, at the start
+	waited *uint64
 }
 
 // newCPUAccount starts the account for reader threads and NAPI threads. The threads must not run yet: a thread's class
@@ -46,6 +48,9 @@ func newCPUAccount(tids, napi, cpus []int) *cpuAccount {
 }
 
 func (a *cpuAccount) read() (err error) {
+	if a.ready, err = measure.TaskTimes(selfPID()); err != nil {
+		a.ready = nil // then it is not known how long readers wait
+	}
 	if a.meter != nil {
 		a.begin, err = a.meter.Read()
 		return err
@@ -53,6 +58,26 @@ func (a *cpuAccount) read() (err error) {
 	a.start = measure.Monotonic()
 	a.tasks, err = a.taskTimes()
 	return err
+}
+
+// note takes how long the readers have waited for a CPU. It is for the moment before they end, with which their times go.
+func (a *cpuAccount) note() {
+	if a == nil || a.ready == nil || a.waited != nil {
+		return
+	}
+	now, err := measure.TaskTimes(selfPID())
+	if err != nil {
+		return
+	}
+	most := uint64(0)
+	for _, t := range a.tids {
+		after, there := now[t]
+		if !there {
+			return // it has ended by itself
+		}
+		most = max(most, after.Delta(a.ready[t]).WaitNs)
+	}
+	a.waited = &most
 }
 
 // taskTimes reads the schedstat of readers and NAPI threads.
@@ -77,7 +102,7 @@ func (a *cpuAccount) taskTimes() (map[int]measure.TaskTime, error) {
 
 // end is the time since read.
 func (a *cpuAccount) end(rate measure.TickRate) (*agent.CPU, error) {
-	c := &agent.CPU{TicksPerSecond: rate.PerSecond}
+	c := &agent.CPU{TicksPerSecond: rate.PerSecond, Waited: a.waited}
 	if a.meter == nil {
 		return c, a.endTasks(c)
 	}

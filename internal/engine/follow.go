@@ -167,6 +167,7 @@ func (f *followPart) stop() error {
 	if !started || done {
 		return nil
 	}
+	f.cpu.note()
 	var errs []error
 	for i, l := range f.loops {
 		l.Stop()

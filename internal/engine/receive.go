@@ -210,6 +210,7 @@ func (r *receivePart) stop() error {
 	if !started || done {
 		return nil
 	}
+	r.cpu.note()
 	var errs []error
 	for i, l := range r.loops {
 		l.Stop()

@@ -131,6 +131,7 @@ func TestForcedRingFullExactly(t *testing.T) {
 func overflow(t *testing.T) bool {
 	const sent, slots = 1000, 256
 	r := newTrial(t, nstest.Options{}, measure.ArmUDP)
+	r.p.Silent(t)
 	fd := r.udp(64<<20, false)
 	napi := threadedNAPI(t, r.p.SUT)
 	pinThread(t, napi, 0)

@@ -99,6 +99,9 @@ func TestLedgerRows(t *testing.T) {
 		{"tx.qdisc", set(ArmUDP, func(in *Input) { in.Sender, in.From = SendUDP, one("qdisc.drops") }), []compare.LedgerRow{row("tx.qdisc", 100, exact)}},
 		{"xsk.tx_invalid_descs", kernelSender(SendXSK, one("xsk.tx_invalid_descs")), []compare.LedgerRow{row("xsk.tx_invalid_descs", 100, exact)}},
 		{"send.failed", kernelSender(SendUDP, one("send.failed")), []compare.LedgerRow{row("send.failed", 100, exact)}},
+		{"send.silent", kernelSender(SendUDP, one("send.silent")), []compare.LedgerRow{row("send.silent", 100, exact)}},
+		{"reader.wrong", set(ArmSink, func(in *Input) { in.Sender, in.To = SendUDP, one("reader.wrong") }), []compare.LedgerRow{row("reader.wrong", 100, exact)}},
+		{"reader.unasked", set(ArmSink, func(in *Input) { in.Sender, in.To = SendUDP, one("reader.unasked") }), []compare.LedgerRow{row("reader.unasked", 100, exact)}},
 		{"xsk.tx_unsent", kernelSender(SendXSK, one("xsk.tx_unsent")), []compare.LedgerRow{row("xsk.tx_unsent", 100, exact)}},
 		{"tx.xdp_tx_full: both ends count it as dropped too", set(ArmSink, func(in *Input) {
 			in.Sender = SendXDPTX

@@ -111,11 +111,11 @@ func (r *running) softirqCPUs(c *agent.CPU) []int {
 	return out
 }
 
-// disturbed is the largest share of a reader's CPU that went to tasks that are neither reader nor NAPI: to those its counters
-// are blind, and what it loses meanwhile is not its arm's doing.
-func (r *running) disturbed() float64 {
+// disturbed is the time that strangers took from a reader: what tasks that are neither reader nor NAPI had of its CPU, as far
+// as a reader was ready to run meanwhile. To such times its counters are blind, and what it loses then is not its arm's doing.
+func (r *running) disturbed() time.Duration {
 	c := r.received.CPU
-	if c == nil || c.Times.At <= 0 {
+	if c == nil {
 		return 0
 	}
 	most := uint64(0)
@@ -124,7 +124,10 @@ func (r *running) disturbed() float64 {
 			most = max(most, t.Other)
 		}
 	}
-	return float64(most) / float64(c.Times.At)
+	if c.Waited != nil {
+		most = min(most, *c.Waited)
+	}
+	return time.Duration(most)
 }
 
 // nonZero keeps the counters that moved, by side.

@@ -129,6 +129,8 @@ const (
 	maxGeneratorGap = 20 * time.Millisecond
 	// maxStallShare is the share of a trial in which the machine under a reader may stand still.
 	maxStallShare = 0.01
+	// leastDisturbance is what other tasks may take from a reader in any trial, however short: as much as receive rings hold.
+	leastDisturbance = 5 * time.Millisecond
 	// maxRateError is how far the offered rate may be from the one asked for.
 	maxRateError = 0.01
 )
