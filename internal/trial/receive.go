@@ -210,7 +210,7 @@ func (r *running) judge(t *compare.Trial, unique, numbers uint64) {
 	if stall := float64(rx.StallNS) / 1e9; stall > maxStallShare*g.Seconds {
 		t.Invalidate("the machine under the reader stood still for %v (%.1f %% of the trial)", time.Duration(rx.StallNS).Round(time.Microsecond), 100*stall/g.Seconds)
 	}
-	if taken := r.disturbed(); taken > leastDisturbance && taken.Seconds() > maxStallShare*g.Seconds && r.s.Role != agent.Drop {
+	if taken := r.disturbed(); taken > leastDisturbance && taken.Seconds() > maxDisturbedShare*g.Seconds && r.s.Role != agent.Drop {
 		t.Invalidate("other tasks kept a reader from its CPU for %v (%.1f %% of the trial)", taken.Round(time.Microsecond), 100*taken.Seconds()/g.Seconds)
 	}
 	if rx.Stopped > 0 && !r.echo() {

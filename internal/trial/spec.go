@@ -129,6 +129,9 @@ const (
 	maxGeneratorGap = 20 * time.Millisecond
 	// maxStallShare is the share of a trial in which the machine under a reader may stand still.
 	maxStallShare = 0.01
+	// maxDisturbedShare is the share of a trial for which other tasks may keep a reader from its CPU. An idle virtual machine's
+	// own housekeeping takes one to three per cent of it, a few hundred microseconds at a time, which rings outlast.
+	maxDisturbedShare = 0.05
 	// leastDisturbance is what other tasks may take from a reader in any trial, however short: as much as receive rings hold.
 	leastDisturbance = 5 * time.Millisecond
 	// maxRateError is how far the offered rate may be from the one asked for.
