@@ -245,7 +245,7 @@ type start struct {
 	err          error
 }
 
-// coarse searches each setting of each arm that the plan leaves open, by single trials and wide bounds, and chooses the
+// coarse searches each setting of each arm that the plan leaves open, by short trials and wide bounds, and chooses the
 // setting that bears most. Those trials count for nothing else; they also warm everything up.
 func (s *cell) coarse(ctx context.Context, arms []compare.ArmSpec, g searchGround) (map[string]start, error) {
 	var all []tried
@@ -352,10 +352,11 @@ const coarseStart = 0.125
 // coarseWidth is how close the bounds of a coarse search come.
 const coarseWidth = 0.1
 
-// coarseGoal is what a setting is tried with: the goal's loss ratio, one trial a load, short ones and wide bounds.
+// coarseGoal is what a setting is tried with: the goal's loss ratio, short trials and wide bounds. A load that fails is tried a
+// second time, and only both failures count: a single stall of the machine must not decide between two settings.
 func coarseGoal(g compare.Goal) compare.Goal {
 	seconds := math.Min(g.FinalSeconds, 0.5)
-	return compare.Goal{Name: "coarse", FinalSeconds: seconds, SumSeconds: seconds, InitialSeconds: seconds, LossRatio: math.Max(g.LossRatio, 0.001),
+	return compare.Goal{Name: "coarse", FinalSeconds: seconds, SumSeconds: 2 * seconds, InitialSeconds: seconds, ExceedRatio: 0.5, LossRatio: math.Max(g.LossRatio, 0.001),
 		Width: math.Max(g.Width, coarseWidth)}
 }
 
