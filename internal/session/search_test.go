@@ -42,7 +42,7 @@ func TestSearchCandidates(t *testing.T) {
 func TestCoarseGoal(t *testing.T) {
 	for _, preset := range compare.GoalPresets() {
 		g := coarseGoal(preset)
-		if g.FinalSeconds > 0.5 || g.SumSeconds != g.FinalSeconds || g.Width < coarseWidth || g.LossRatio < 0.001 || g.LossRatio < preset.LossRatio {
+		if g.FinalSeconds > 0.5 || g.SumSeconds != 2*g.FinalSeconds || g.ExceedRatio != 0.5 || g.Width < coarseWidth || g.LossRatio < 0.001 || g.LossRatio < preset.LossRatio {
 			t.Errorf("%s: %+v", preset.Name, g)
 		}
 		if _, err := compare.NewSearch(compare.SearchOptions{Goals: []compare.Goal{g}, MinLoad: 1000, MaxLoad: 1e6}); err != nil {
@@ -64,15 +64,16 @@ func TestOutdone(t *testing.T) {
 		}
 		return tried{arm: arm(t, name), search: s}
 	}
-	good, bad := compare.LoadTrial{Load: 500_000}, compare.LoadTrial{Load: 400_000, LossRatio: 0.5}
+	good, bad, worst := compare.LoadTrial{Load: 500_000}, compare.LoadTrial{Load: 400_000, LossRatio: 0.5}, compare.LoadTrial{Load: 500_000, LossRatio: 1}
 	for name, c := range map[string]struct {
 		all  []tried
 		want bool
 	}{
-		"another bore more":      {[]tried{at("xdp:auto", bad), at("xdp:auto", good)}, true},
-		"of another arm":         {[]tried{at("xdp:auto", bad), at("kernel:epoll", good)}, false},
+		"another bore more":      {[]tried{at("xdp:auto", bad, bad), at("xdp:auto", good)}, true},
+		"it failed once":         {[]tried{at("xdp:auto", bad), at("xdp:auto", good)}, false},
+		"of another arm":         {[]tried{at("xdp:auto", bad, bad), at("kernel:epoll", good)}, false},
 		"it has not failed":      {[]tried{at("xdp:auto"), at("xdp:auto", good)}, false},
-		"it failed at that load": {[]tried{at("xdp:auto", compare.LoadTrial{Load: 500_000, LossRatio: 1}), at("xdp:auto", good)}, false},
+		"it failed at that load": {[]tried{at("xdp:auto", worst, worst), at("xdp:auto", good)}, false},
 	} {
 		if got := outdone(c.all, 0); got != c.want {
 			t.Errorf("%s: %v", name, got)
