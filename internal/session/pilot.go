@@ -192,6 +192,9 @@ func (s *cell) rings(a compare.ArmSpec, set trial.Setting) []trial.Setting {
 // absence is how long a reader may be away before its ring overflows. On a core that it shares with NAPI larger rings lose
 // more by the cache than they hold; elsewhere what counts is to outlast what else the machine does.
 func (s *cell) absence() time.Duration {
+	if b := s.o.Bench; b.Queues > len(b.CPUs.Readers) && len(b.CPUs.Readers) > 0 {
+		return 100 * time.Millisecond // readers of one CPU wait for each other's time slices
+	}
 	if s.o.Bench.CPUs.Placement == rig.Shared {
 		return 5 * time.Millisecond
 	}
