@@ -103,7 +103,10 @@ func (r *running) settledFragments(ctx context.Context) (agent.Counters, error) 
 			return c, err
 		}
 		r.pending = c.Counters[agent.PendingFragments]
-		if r.pending == 0 || time.Now().After(deadline) {
+		switch {
+		case r.pending == 0: // its timers may have run out after the other counters were read, and before this one
+			return r.sut.Counters(ctx)
+		case time.Now().After(deadline):
 			return c, nil
 		}
 		time.Sleep(pendingPoll)
