@@ -5,11 +5,7 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"twopath/compare"
 	"twopath/internal/agent"
@@ -68,90 +64,30 @@ func openTCP(p agent.Prepare, role tcp.Role) (*tcpSet, error) {
 	return s, nil
 }
 
-// crew runs a loop for each worker on a thread of its own, with an account of their CPU time.
-type crew struct {
-	p     agent.Prepare
-	rate  measure.TickRate
-	cpu   *cpuAccount
-	begin chan struct{}
-	wg    sync.WaitGroup
-	mu    sync.Mutex // guards errs
-	errs  []error
-}
-
-// start brings the threads up; they run when begin is closed.
-func (c *crew) start(loops []func() error) error {
-	c.begin = make(chan struct{})
-	tids := make(chan int, len(loops))
-	for i, run := range loops {
-		cpu := c.p.CPUs[i%len(c.p.CPUs)]
-		c.wg.Go(func() {
-			err := onCPU(cpu, func() error {
-				tids <- unix.Gettid()
-				<-c.begin
-				return run()
-			})
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.errs = append(c.errs, err)
-		})
-	}
-	var ids []int
-	for range loops {
-		select {
-		case id := <-tids:
-			ids = append(ids, id)
-		case <-time.After(5 * time.Second):
-			close(c.begin)
-			return errors.New("start: a worker's thread does not come up")
-		}
-	}
-	c.cpu = newCPUAccount(ids, c.p.NAPI, c.p.CPUs)
-	err := c.cpu.read()
-	close(c.begin)
-	return err
-}
-
-// wait is until all loops have ended; the account ends with them.
-func (c *crew) wait() (*agent.CPU, error) {
-	c.wg.Wait()
-	c.mu.Lock()
-	err := errors.Join(c.errs...)
-	c.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return c.cpu.end(c.rate)
-}
-
 // servePart is the SUT of a connection test.
 type servePart struct {
 	set    *tcpSet
-	loops  []*workload.ServeLoop
-	crew   crew
+	crew   *crew
 	reader *measure.Reader
-	once   sync.Once
-	cpu    *agent.CPU
-	err    error
-	up     bool
 }
 
 func newServe(p agent.Prepare) (_ *servePart, got agent.Prepared, err error) {
-	s := &servePart{crew: crew{p: p}}
+	s := &servePart{}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
 		}
 	}()
-	if s.crew.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {
+	if s.crew, err = newCrew(p); err != nil {
 		return nil, got, err
 	}
 	if s.set, err = openTCP(p, tcp.Server); err != nil {
 		return nil, got, err
 	}
 	for _, w := range s.set.workers {
-		s.loops = append(s.loops, &workload.ServeLoop{S: w.(workload.Server)})
+		s.crew.loops = append(s.crew.loops, &workload.ServeLoop{S: w.(workload.Server)})
 	}
+	s.crew.wake = func(i int) error { return s.set.workers[i].Wake() }
 	if s.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
 		return nil, got, err
 	}
@@ -159,55 +95,32 @@ func newServe(p agent.Prepare) (_ *servePart, got agent.Prepared, err error) {
 	return s, got, nil
 }
 
-func (s *servePart) Start() error {
-	var loops []func() error
-	for _, l := range s.loops {
-		loops = append(loops, l.Run)
-	}
-	s.up = true
-	return s.crew.start(loops)
-}
+func (s *servePart) Start() error { return s.crew.start() }
 
 func (s *servePart) Counters() (map[string]uint64, error) { return tcpCounters(s.reader, s.set) }
 
 func tcpCounters(r *measure.Reader, set *tcpSet) (map[string]uint64, error) {
-	c, err := r.Read()
-	if err != nil {
-		return nil, err
-	}
 	own, err := set.counters()
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(c.Counters, own)
-	return c.Counters, nil
+	return withOwn(r, own)
 }
 
 // Live is not known while the workers run: their counts are theirs.
 func (s *servePart) Live() agent.Live { return agent.Live{} }
 
-func (s *servePart) stop() error {
-	s.once.Do(func() {
-		if !s.up {
-			return
-		}
-		for i, l := range s.loops {
-			l.Stop()
-			s.err = errors.Join(s.err, s.set.workers[i].Wake())
-		}
-		cpu, err := s.crew.wait()
-		s.cpu, s.err = cpu, errors.Join(s.err, err)
-	})
-	return s.err
-}
-
 // Finish stops serving and tells what was served.
 func (s *servePart) Finish() (agent.Received, error) {
-	if err := s.stop(); err != nil {
+	if err := s.crew.stop(); err != nil {
+		return agent.Received{}, err
+	}
+	cpu, err := s.crew.account()
+	if err != nil {
 		return agent.Received{}, err
 	}
 	c := total(s.set.workers)
-	return agent.Received{Received: c.Responses, Unique: c.Responses, CPU: s.cpu, Connected: &c}, nil
+	return agent.Received{Received: c.Responses, Unique: c.Responses, CPU: cpu, Stopped: s.crew.stops(), Connected: &c}, nil
 }
 
 // total adds up what the workers of one end saw.
@@ -234,13 +147,15 @@ func total(workers []tcpWorker) agent.Connected {
 	return t
 }
 
-func (s *servePart) Close() error {
-	errs := []error{s.stop(), s.crew.cpu.close()}
-	if s.set != nil {
-		errs = append(errs, s.set.close())
+func (s *servePart) Close() error { return closeTCP(s.crew, s.set, s.reader) }
+
+func closeTCP(c *crew, set *tcpSet, r *measure.Reader) error {
+	errs := []error{c.close()}
+	if set != nil {
+		errs = append(errs, set.close())
 	}
-	if s.reader != nil {
-		errs = append(errs, s.reader.Close())
+	if r != nil {
+		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -249,19 +164,19 @@ func (s *servePart) Close() error {
 type dialPart struct {
 	set    *tcpSet
 	loops  []*workload.DialLoop
-	crew   crew
+	crew   *crew
 	reader *measure.Reader
-	limit  time.Duration
+	limit  time.Duration // ends a load without a count; 0 is none
 }
 
 func newDial(p agent.Prepare) (_ *dialPart, got agent.Prepared, err error) {
-	d := &dialPart{crew: crew{p: p}}
+	d := &dialPart{}
 	defer func() {
 		if err != nil {
 			_ = d.Close()
 		}
 	}()
-	if d.crew.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {
+	if d.crew, err = newCrew(p); err != nil {
 		return nil, got, err
 	}
 	if d.set, err = openTCP(p, tcp.Client); err != nil {
@@ -282,6 +197,7 @@ func newDial(p agent.Prepare) (_ *dialPart, got agent.Prepared, err error) {
 			return nil, got, err
 		}
 		d.loops = append(d.loops, l)
+		d.crew.loops = append(d.crew.loops, l)
 	}
 	if d.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
 		return nil, got, err
@@ -302,25 +218,20 @@ func (d *dialPart) Live() agent.Live {
 	return l
 }
 
-func (d *dialPart) Stop() {
-	for _, l := range d.loops {
-		l.Stop()
-	}
-}
+func (d *dialPart) Stop() { d.crew.quit() }
 
 // Run opens all connections and waits for their ends.
 func (d *dialPart) Run() (agent.Generated, error) {
-	var loops []func() error
-	for _, l := range d.loops {
-		loops = append(loops, l.Run)
+	if err := d.crew.start(); err != nil {
+		return agent.Generated{}, errors.Join(append(d.crew.wait(), err)...)
 	}
 	if d.limit > 0 {
 		defer time.AfterFunc(d.limit, d.Stop).Stop()
 	}
-	if err := d.crew.start(loops); err != nil {
+	if err := errors.Join(d.crew.wait()...); err != nil {
 		return agent.Generated{}, err
 	}
-	cpu, err := d.crew.wait()
+	cpu, err := d.crew.account()
 	if err != nil {
 		return agent.Generated{}, err
 	}
@@ -341,13 +252,4 @@ func (d *dialPart) Run() (agent.Generated, error) {
 	return g, nil
 }
 
-func (d *dialPart) Close() error {
-	errs := []error{d.crew.cpu.close()}
-	if d.set != nil {
-		errs = append(errs, d.set.close())
-	}
-	if d.reader != nil {
-		errs = append(errs, d.reader.Close())
-	}
-	return errors.Join(errs...)
-}
+func (d *dialPart) Close() error { return closeTCP(d.crew, d.set, d.reader) }

@@ -5,8 +5,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"net"
 	"sync/atomic"
 
 	"twopath/bpf"
@@ -30,24 +28,18 @@ func newCount(p agent.Prepare) (_ *countPart, got agent.Prepared, err error) {
 			_ = c.Close()
 		}
 	}()
-	ifi, err := net.InterfaceByName(p.Device)
-	if err != nil {
-		return nil, got, fmt.Errorf("count: find device %s: %w", p.Device, err)
-	}
 	// UDP checksums are looked at only where the sender writes them itself: the kernel leaves its own to the device, and a
 	// veth has nothing to write them with.
 	c.sink, err = bpf.NewSink(bpf.SinkOptions{Match: match(p), Flows: c.flows, Streams: max(p.Streams, 1), VerifyUDP: p.Options["csum"] == "complete"})
 	if err != nil {
 		return nil, got, err
 	}
-	c.link, err = bpf.Attach(c.sink.Program(), ifi.Index, bpf.Native)
-	var native *bpf.NativeUnsupportedError
-	if errors.As(err, &native) {
-		got.Notes = append(got.Notes, "the peer counts in generic XDP: its driver has no native XDP")
-		c.link, err = bpf.Attach(c.sink.Program(), ifi.Index, bpf.Generic)
-	}
-	if err != nil {
+	var note string
+	if c.link, note, err = attachHere(c.sink.Program(), p.Device, "the peer counts"); err != nil {
 		return nil, got, err
+	}
+	if note != "" {
+		got.Notes = append(got.Notes, note)
 	}
 	if c.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
 		return nil, got, err
@@ -60,25 +52,17 @@ func newCount(p agent.Prepare) (_ *countPart, got agent.Prepared, err error) {
 func (c *countPart) Start() error { return nil }
 
 func (c *countPart) Counters() (map[string]uint64, error) {
-	s, err := c.reader.Read()
-	if err != nil {
-		return nil, err
-	}
 	reasons, perQueue, err := c.sink.Counters()
 	if err != nil {
 		return nil, err
 	}
-	own := make(map[string]uint64, len(reasons))
-	for k, v := range reasons {
-		own["redirect."+k] = v
-	}
+	own := reasonCounters(reasons)
 	for q, n := range perQueue {
 		if n > 0 {
 			own[fmt.Sprintf("redirect.queue_%d", q)] = n
 		}
 	}
-	maps.Copy(s.Counters, own)
-	return s.Counters, nil
+	return withOwn(c.reader, own)
 }
 
 func (c *countPart) Live() agent.Live {

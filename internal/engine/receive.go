@@ -7,11 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/signal"
-	"sync"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"twopath/compare"
 	"twopath/internal/agent"
@@ -26,26 +21,12 @@ type receivePart struct {
 	set    *set
 	loops  []loop
 	reader *measure.Reader
-	rate   measure.TickRate
-	cpu    *cpuAccount
-
-	// continued gets a SIGCONT for each time this process was stopped and let go on. A stopped reader looks to every
-	// counter like one that sleeps, while its queues overflow.
-	continued chan os.Signal
-
-	begin   chan struct{} // closed when the loops may run
-	wg      sync.WaitGroup
-	errMu   sync.Mutex // guards errs
-	errs    []error
-	mu      sync.Mutex // guards started and done
-	started bool
-	done    bool
+	crew   *crew
 }
 
 // loop is a worker's loop in workload.
 type loop interface {
-	Run() error
-	Stop()
+	runner
 	Live() uint64
 	Result() workload.ReceiveResult
 }
@@ -72,7 +53,7 @@ func newReceive(p agent.Prepare) (*receivePart, agent.Prepared, error) {
 
 // newReaders opens an arm and makes a loop for each of its workers.
 func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf func(worker, workload.ReceiveOptions) (loop, error)) (_ *receivePart, got agent.Prepared, err error) {
-	r := &receivePart{p: p, begin: make(chan struct{}), continued: make(chan os.Signal, 64)}
+	r := &receivePart{p: p}
 	defer func() {
 		if err != nil {
 			_ = r.Close()
@@ -81,7 +62,7 @@ func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf 
 	if len(p.CPUs) == 0 {
 		return nil, got, errors.New("receive: no CPUs given")
 	}
-	if r.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {
+	if r.crew, err = newCrew(p); err != nil {
 		return nil, got, err
 	}
 	if r.set, err = open(p); err != nil {
@@ -98,11 +79,11 @@ func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf 
 	}
 	for i, w := range r.set.workers {
 		o := workload.ReceiveOptions{Frames: r.set.frames, Run: p.Run, Streams: p.Streams, Batch: r.set.batch, Content: p.Content, Every: p.Every,
-			Spins: r.set.spins, Ticks: r.rate, Verifier: packet.Verifier{DstPort: p.Flow.DstPort, Checksum: p.Options["csum"] != "off"}}
+			Spins: r.set.spins, Ticks: r.crew.rate, Verifier: packet.Verifier{DstPort: p.Flow.DstPort, Checksum: p.Options["csum"] != "off"}}
 		if i < len(r.set.assemblers) {
 			o.Assembler = r.set.assemblers[i]
 		}
-		if d := measure.NewWork(work, r.rate); !d.None() {
+		if d := measure.NewWork(work, r.crew.rate); !d.None() {
 			o.Work = d
 		}
 		l, err := loopOf(w, o)
@@ -110,7 +91,9 @@ func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf 
 			return nil, got, err
 		}
 		r.loops = append(r.loops, l)
+		r.crew.loops = append(r.crew.loops, l)
 	}
+	r.crew.wake = func(i int) error { return r.set.workers[i].Wake() }
 	if r.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
 		return nil, got, err
 	}
@@ -118,79 +101,24 @@ func newReaders(p agent.Prepare, open func(agent.Prepare) (*set, error), loopOf 
 	return r, got, nil
 }
 
-// Start puts every loop on its thread and CPU, starts the CPU account, and lets them run.
-func (r *receivePart) Start() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.started {
-		return errors.New("start: started already")
-	}
-	r.started = true
-	tids := make(chan int, len(r.loops))
-	for i, l := range r.loops {
-		cpu := r.p.CPUs[i%len(r.p.CPUs)]
-		r.wg.Go(func() {
-			r.fail(onCPU(cpu, func() error {
-				tids <- unix.Gettid()
-				<-r.begin
-				return l.Run()
-			}))
-		})
-	}
-	ids := make([]int, 0, len(r.loops))
-	for range r.loops {
-		select {
-		case id := <-tids:
-			ids = append(ids, id)
-		case <-time.After(5 * time.Second):
-			close(r.begin)
-			return errors.Join(errors.New("start: a reader's thread does not come up"), r.failures())
-		}
-	}
-	r.cpu = newCPUAccount(ids, r.p.NAPI, r.p.CPUs)
-	err := r.cpu.read()
-	signal.Notify(r.continued, unix.SIGCONT)
-	close(r.begin)
-	return err
-}
-
-// fail notes why a loop ended.
-func (r *receivePart) fail(err error) {
-	if err == nil {
-		return
-	}
-	r.errMu.Lock()
-	defer r.errMu.Unlock()
-	r.errs = append(r.errs, err)
-}
-
-func (r *receivePart) failures() error {
-	r.errMu.Lock()
-	defer r.errMu.Unlock()
-	return errors.Join(r.errs...)
-}
+// Start lets the loops run.
+func (r *receivePart) Start() error { return r.crew.start() }
 
 // Counters reads the device, the namespace and the engine. Before Start the loops have counted nothing.
 func (r *receivePart) Counters() (map[string]uint64, error) {
-	s, err := r.reader.Read()
-	if err != nil {
-		return nil, err
-	}
 	c, err := r.set.counters()
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(s.Counters, c)
-	r.mu.Lock()
-	running := r.started && !r.done
-	r.mu.Unlock()
-	if r.set.idle != nil && !running {
-		if c, err = r.set.idle(); err != nil {
-			return nil, err
-		}
-		maps.Copy(s.Counters, c)
+	all, err := withOwn(r.reader, c)
+	if err != nil || r.set.idle == nil || r.crew.running() {
+		return all, err
 	}
-	return s.Counters, nil
+	if c, err = r.set.idle(); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, c)
+	return all, nil
 }
 
 func (r *receivePart) Live() agent.Live {
@@ -201,38 +129,17 @@ func (r *receivePart) Live() agent.Live {
 	return l
 }
 
-// stop ends the loops and waits for them.
-func (r *receivePart) stop() error {
-	r.mu.Lock()
-	started, done := r.started, r.done
-	r.done = true
-	r.mu.Unlock()
-	if !started || done {
-		return nil
-	}
-	r.cpu.note()
-	var errs []error
-	for i, l := range r.loops {
-		l.Stop()
-		errs = append(errs, r.set.workers[i].Wake())
-	}
-	r.wg.Wait()
-	return errors.Join(append(errs, r.failures())...)
-}
-
 // Finish stops the loops and adds up what they received. The account of the CPU ends before anything else is done.
 func (r *receivePart) Finish() (agent.Received, error) {
 	var t agent.Received
-	if err := r.stop(); err != nil {
+	err := r.crew.stop()
+	if err != nil {
 		return t, err
 	}
-	var err error
-	if r.cpu != nil {
-		if t.CPU, err = r.cpu.end(r.rate); err != nil {
-			return t, err
-		}
+	if t.CPU, err = r.crew.account(); err != nil {
+		return t, err
 	}
-	t.Stopped = uint64(len(r.continued))
+	t.Stopped = r.crew.stops()
 	t.Counters = r.set.own()
 	t.Highest = make([]uint64, max(r.p.Streams, 1))
 	for i, l := range r.loops {
@@ -279,12 +186,10 @@ func add(t *agent.Received, w workload.ReceiveResult) {
 }
 
 func (r *receivePart) Close() error {
-	var errs []error
-	signal.Stop(r.continued)
+	errs := []error{r.crew.close()}
 	if r.set != nil {
-		errs = append(errs, r.stop(), r.set.close())
+		errs = append(errs, r.set.close())
 	}
-	errs = append(errs, r.cpu.close())
 	if r.reader != nil {
 		errs = append(errs, r.reader.Close())
 	}

@@ -5,10 +5,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"os/signal"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,14 +18,12 @@ import (
 
 // sendPart is the SUT of udp-tx: an arm's senders, each with its loop on a thread of its own.
 type sendPart struct {
-	p         agent.Prepare
-	set       *sendSet
-	loops     []*workload.Send
-	reader    *measure.Reader
-	rate      measure.TickRate
-	limit     time.Duration // ends a load without a count; 0 is none
-	continued chan os.Signal
-	streams   []stream
+	set     *sendSet
+	loops   []*workload.Send
+	reader  *measure.Reader
+	crew    *crew
+	limit   time.Duration // ends a load without a count; 0 is none
+	streams []stream
 }
 
 func newSend(p agent.Prepare) (*sendPart, agent.Prepared, error) {
@@ -38,7 +32,7 @@ func newSend(p agent.Prepare) (*sendPart, agent.Prepared, error) {
 
 // newSendOver prepares n streams and the senders that open makes for them.
 func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) (_ *sendPart, got agent.Prepared, err error) {
-	s := &sendPart{p: p, continued: make(chan os.Signal, 64)}
+	s := &sendPart{}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -55,9 +49,10 @@ func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) 
 		return nil, got, errors.New("send: these faults are the live-frame generator's")
 	}
 	s.limit = time.Duration(l.Seconds * float64(time.Second))
-	if s.rate, err = measure.CalibrateTicks(20 * time.Millisecond); err != nil {
+	if s.crew, err = newCrew(p); err != nil {
 		return nil, got, err
 	}
+	s.crew.together = true // a load with a stream missing is not the load that was asked for
 	if s.streams, err = streams(p, n); err != nil {
 		return nil, got, err
 	}
@@ -74,11 +69,11 @@ func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) 
 	share := uint64(len(s.streams))
 	for i, st := range s.streams {
 		o := workload.SendOptions{Sender: s.set.senders[i], Template: st.template, Frames: s.set.frames, Flows: st.flows, Rate: l.Rate / float64(share),
-			Count: l.Count / share, Batch: s.set.batch, Ticks: s.rate}
+			Count: l.Count / share, Batch: s.set.batch, Ticks: s.crew.rate}
 		if uint64(i) < l.Count%share {
 			o.Count++
 		}
-		if d := measure.NewWork(work, s.rate); !d.None() {
+		if d := measure.NewWork(work, s.crew.rate); !d.None() {
 			o.Work = d
 		}
 		if l.Count > 0 && o.Count == 0 {
@@ -89,6 +84,7 @@ func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) 
 			return nil, got, err
 		}
 		s.loops = append(s.loops, loop)
+		s.crew.loops = append(s.crew.loops, loop)
 	}
 	if s.reader, err = measure.NewReader(measure.ReaderOptions{Device: p.Device}); err != nil {
 		return nil, got, err
@@ -101,16 +97,11 @@ func newSendOver(p agent.Prepare, n int, open func([]stream) (*sendSet, error)) 
 func (s *sendPart) Start() error { return nil }
 
 func (s *sendPart) Counters() (map[string]uint64, error) {
-	r, err := s.reader.Read()
-	if err != nil {
-		return nil, err
-	}
 	c, err := s.set.counters()
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(r.Counters, c)
-	return r.Counters, nil
+	return withOwn(s.reader, c)
 }
 
 func (s *sendPart) Live() agent.Live {
@@ -121,11 +112,7 @@ func (s *sendPart) Live() agent.Live {
 	return l
 }
 
-func (s *sendPart) Stop() {
-	for _, l := range s.loops {
-		l.Stop()
-	}
-}
+func (s *sendPart) Stop() { s.crew.quit() }
 
 // errWayGone marks errors of senders whose device or route went away: something was reconfigured, or pulled.
 var errWayGone = errors.New("the way is gone")
@@ -141,56 +128,21 @@ func wayGone(err error) bool {
 	return false
 }
 
-// Run puts every loop on its thread and CPU, starts the CPU account, and lets them send.
+// Run lets the loops send until they are done.
 func (s *sendPart) Run() (agent.Generated, error) {
 	var g agent.Generated
-	tids, begin := make(chan int, len(s.loops)), make(chan struct{})
-	errs := make([]error, len(s.loops))
-	var wg sync.WaitGroup
-	for i, l := range s.loops {
-		wg.Go(func() {
-			errs[i] = onCPU(s.streams[i].cpu, func() error {
-				tids <- unix.Gettid()
-				<-begin
-				return l.Run()
-			})
-			if errs[i] != nil {
-				s.Stop() // a load with a stream missing is not the load that was asked for
-			}
-		})
+	if err := s.crew.start(); err != nil {
+		return g, errors.Join(append(s.crew.wait(), err)...)
 	}
-	var ids []int
-	for range s.loops {
-		select {
-		case id := <-tids:
-			ids = append(ids, id)
-		case <-time.After(5 * time.Second):
-			s.Stop()
-			close(begin)
-			wg.Wait()
-			return g, errors.Join(append(errs, errors.New("run: a sender's thread does not come up"))...)
-		}
-	}
-	cpu := newCPUAccount(ids, s.p.NAPI, s.p.CPUs)
-	defer cpu.close()
-	if err := cpu.read(); err != nil {
-		s.Stop()
-		close(begin)
-		wg.Wait()
-		return g, err
-	}
-	signal.Notify(s.continued, unix.SIGCONT)
-	defer signal.Stop(s.continued)
 	if s.limit > 0 {
 		defer time.AfterFunc(s.limit, s.Stop).Stop()
 	}
-	close(begin)
-	wg.Wait()
-	account, err := cpu.end(s.rate)
+	errs := s.crew.wait()
+	account, err := s.crew.account()
 	if err != nil {
 		return g, err
 	}
-	g.Sending = &agent.Sending{Counters: s.set.own(), CPU: account, Continued: uint64(len(s.continued))}
+	g.Sending = &agent.Sending{Counters: s.set.own(), CPU: account, Continued: s.crew.stops()}
 	for _, l := range s.loops {
 		s.add(&g, l.Result())
 	}
@@ -230,7 +182,7 @@ func (s *sendPart) add(g *agent.Generated, r workload.SendResult) {
 }
 
 func (s *sendPart) Close() error {
-	var errs []error
+	errs := []error{s.crew.close()}
 	if s.set != nil {
 		errs = append(errs, s.set.close())
 	}

@@ -137,13 +137,12 @@ func openXDPTCP(p agent.Prepare, role tcp.Role, n int) (_ *tcpSet, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find device %s: %w", p.Device, err)
 	}
-	local, remote, localPort, localPorts, remotePort, remotePorts := p.Flow.Dst, p.Flow.Src, c.ServerPort, c.ServerPorts, c.ClientPort, c.ClientPorts
+	local, localPort, localPorts, remotePort, remotePorts := p.Flow.Dst, c.ServerPort, c.ServerPorts, c.ClientPort, c.ClientPorts
 	link := tcp.Link{Src: p.Flow.DstMAC, Dst: p.Flow.SrcMAC}
 	if role == tcp.Client {
-		local, remote, localPort, localPorts, remotePort, remotePorts = remote, local, remotePort, remotePorts, localPort, localPorts
+		local, localPort, localPorts, remotePort, remotePorts = p.Flow.Src, remotePort, remotePorts, localPort, localPorts
 		link.Src, link.Dst = link.Dst, link.Src
 	}
-	_ = remote
 	steer, err := bpf.NewSteer(bpf.SteerOptions{Addresses: []netip.Addr{local}, LocalPort: localPort, LocalPorts: localPorts, RemotePort: remotePort,
 		RemotePorts: remotePorts, Queues: max(p.Queues, 1)})
 	if err != nil {

@@ -128,7 +128,7 @@ func (v *view) metrics() []metric {
 			}
 			return missing
 		}, v.errorKinds(), v.any(func(a *compare.Arm) bool { return errors(a) != nil })},
-		{"packets each", "", of(each, significant), "both ways, at the SUT's device", some(each)},
+		{"per connection", "packets", of(each, significant), "both ways, at the SUT's device", some(each)},
 		{v.sentLabel(), "pps", of(offered, pps), v.sentNote(), packets || some(offered) && !dials},
 		{"not sent", "", of(unsentRatio, percent), "handed over, and dropped before it left", some(unsentRatio) && v.doc.Sends()},
 		{"received", "pps", of(received, pps), v.receivedNote(), packets || some(received) && !dials},

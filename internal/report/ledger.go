@@ -78,6 +78,15 @@ func places() map[string]place {
 		"reader.short":         {"reader: too short", "cut, or not of this test"},
 		"reader.corrupt":       {"reader: damaged", "wrong checksum or payload"},
 		"reader.late":          {"reader: too late to tell", "perhaps not the first copy"},
+		"tcp.refused":          {"connection refused", "nobody listens, or the backlog is full"},
+		"tcp.reset":            {"connection reset", "by the server, after it was open"},
+		"tcp.timed_out":        {"connection timed out", "a segment was sent again to no end"},
+		"tcp.response_timeout": {"no response", "the request was acknowledged and never answered"},
+		"tcp.bad_response":     {"wrong response", "not the bytes that were due"},
+		"tcp.early_close":      {"closed too early", "before the response was whole"},
+		"tcp.idle":             {"idle too long", "nothing came"},
+		"tcp.other":            {"connection failed", "another error of the socket: see the record's counters"},
+		"tcp.unfinished":       {"still open", "when the wait for the last ones was over"},
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"twopath/compare"
 	"twopath/internal/agent"
-	"twopath/internal/measure"
 )
 
 // connecting is the course of the connection tests: the SUT serves TCP, the peer opens connections and asks. What is sent
@@ -38,43 +37,19 @@ func (connecting) parts(b *Bench, s Spec) (sut, peer agent.Prepare) {
 	return sut, peer
 }
 
-// run reads the counters, lets the peer open and ask, and reads them again. The peer ends when the last connection has.
+// run lets the peer open and ask; it ends when the last connection has.
 func (connecting) run(ctx context.Context, r *running) error {
-	sut0, err := r.sut.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	peer0, err := r.peer.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range []*agent.Process{r.sut, r.peer} {
-		if err := p.Start(ctx); err != nil {
+	return r.observe(ctx, r.peer, r.sut, func(ctx, after context.Context) (err error) {
+		if r.sent, err = r.load(ctx); err != nil {
 			return err
 		}
-	}
-	if r.sent, err = r.drive(ctx, r.peer, r.sut); err != nil {
+		select { // the last FIN of a connection is the server's to see
+		case <-time.After(drainQuiet):
+		case <-r.sut.Gone():
+		}
+		r.received, err = r.sut.Finish(after)
 		return err
-	}
-	after := context.WithoutCancel(ctx)
-	select { // the last FIN of a connection is the server's to see
-	case <-time.After(drainQuiet):
-	case <-r.sut.Gone():
-	}
-	if r.received, err = r.sut.Finish(after); err != nil {
-		return err
-	}
-	peer1, err := r.peer.Counters(after)
-	if err != nil {
-		return err
-	}
-	sut1, err := r.sut.Counters(after)
-	if err != nil {
-		return err
-	}
-	r.from = measure.Delta(measure.Snapshot(peer0), measure.Snapshot(peer1))
-	r.to = measure.Delta(measure.Snapshot(sut0), measure.Snapshot(sut1))
-	return nil
+	})
 }
 
 func (c connecting) record(r *running, t *compare.Trial) error {
@@ -82,7 +57,8 @@ func (c connecting) record(r *running, t *compare.Trial) error {
 	maps.Copy(r.from.Counters, g.Counters)
 	maps.Copy(r.to.Counters, rx.Counters)
 	t.Counters = nonZero(r.from.Counters, r.to.Counters)
-	t.Sent, t.Offered, t.Received = g.Opened, g.Opened, min(g.Completed, g.Opened)
+	r.span(t, g.Opened, true, r.sent.StartNS, g.FinishNS)
+	t.Received = min(g.Completed, g.Opened)
 	t.Opened, t.Completed, t.Requests = &g.Opened, &g.Completed, &g.Responses
 	t.Lost = t.Sent - t.Received
 	left := t.Lost
@@ -103,18 +79,10 @@ func (c connecting) record(r *running, t *compare.Trial) error {
 	add("tcp.unfinished", "connections open when the wait was over", g.Open)
 	t.Errors, t.Unexplained = &errors, left
 	t.Late, t.LateMaxNs = g.Late, uint64(max(g.MaxLateNS, 0))
-	t.Seconds = r.sent.Seconds
-	if d := float64(g.FinishNS-r.sent.StartNS) / 1e9; d > 0 {
-		t.ReceiveSeconds = &d
-	}
-	if pps := r.s.Load.PPS; pps > 0 {
-		t.Seconds += 1 / pps
-	}
 	if n := float64(t.Received); n > 0 {
 		per := float64(r.to.Counters["link.rx_packets"]+r.to.Counters["link.tx_packets"]) / n
 		t.PacketsPerConnection = &per
 	}
-	r.received.SpinNS = 0
 	if err := r.cost(t); err != nil {
 		return err
 	}
@@ -138,6 +106,9 @@ func (connecting) judge(r *running, t *compare.Trial) {
 	}
 	if g.Opened < r.s.Load.Count {
 		t.Invalidate("the client ended after %d of %d connections", g.Opened, r.s.Load.Count)
+	}
+	if r.received.Stopped > 0 {
+		t.Invalidate("the server's process was stopped and continued (SIGSTOP, SIGCONT)")
 	}
 	for name, counters := range map[string]map[string]uint64{"SUT": r.to.Counters, "peer": r.from.Counters} {
 		if n := counters["link.carrier_changes"]; n > 0 {

@@ -5,7 +5,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 
 	"twopath/compare"
@@ -51,15 +50,7 @@ func (answering) run(ctx context.Context, r *running) (err error) {
 
 func (a answering) record(r *running, t *compare.Trial) error {
 	g, rx, back := r.sent, r.received, r.answered
-	t.Seconds, t.Sent, t.Offered = g.Seconds, g.Sent, g.Sent
-	if pps := r.s.Load.PPS; pps > 0 && !r.s.dnsperf() {
-		t.Seconds += 1 / pps // as in a receive test
-		t.Offered = max(g.Sent, uint64(math.Round(pps*g.Seconds)))
-	}
-	if back.FirstNS != 0 && back.LastNS > back.FirstNS {
-		d := float64(back.LastNS-back.FirstNS) / 1e9
-		t.ReceiveSeconds = &d
-	}
+	r.span(t, g.Sent, !r.s.dnsperf(), back.FirstNS, back.LastNS)
 	r.counters()
 	r.counterReplies()
 	for k, v := range back.Counters {

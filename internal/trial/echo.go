@@ -5,7 +5,6 @@ package trial
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"twopath/compare"
@@ -33,63 +32,30 @@ const echoQuiet = 300 * time.Millisecond
 
 // run is that of a receive test, and waits for the last answer too.
 func (echoing) run(ctx context.Context, r *running) error {
-	sut0, err := r.sut.Counters(ctx)
-	if err != nil {
+	return r.observe(ctx, r.peer, r.sut, func(ctx, after context.Context) (err error) {
+		if r.sent, err = r.load(ctx); err != nil {
+			return err
+		}
+		if r.drained, err = r.sut.Drain(after, r.sent.Sent, echoQuiet, drainLimit); err != nil {
+			return err
+		}
+		replies, err := r.peer.Drain(after, r.sent.Sent, echoQuiet, drainLimit)
+		if err != nil {
+			return err
+		}
+		r.drained.Complete = r.drained.Complete && replies.Complete
+		if r.received, err = r.sut.Finish(after); err != nil {
+			return err
+		}
+		r.answered, err = r.peer.Finish(after)
 		return err
-	}
-	peer0, err := r.peer.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.peer.Start(ctx); err != nil {
-		return err
-	}
-	if err := r.sut.Start(ctx); err != nil {
-		return err
-	}
-	if r.sent, err = r.load(ctx); err != nil {
-		return err
-	}
-	after := context.WithoutCancel(ctx)
-	if r.drained, err = r.sut.Drain(after, r.sent.Sent, echoQuiet, drainLimit); err != nil {
-		return err
-	}
-	replies, err := r.peer.Drain(after, r.sent.Sent, echoQuiet, drainLimit)
-	if err != nil {
-		return err
-	}
-	r.drained.Complete = r.drained.Complete && replies.Complete
-	if r.received, err = r.sut.Finish(after); err != nil {
-		return err
-	}
-	if r.answered, err = r.peer.Finish(after); err != nil {
-		return err
-	}
-	peer1, err := r.peer.Counters(after)
-	if err != nil {
-		return err
-	}
-	sut1, err := r.sut.Counters(after)
-	if err != nil {
-		return err
-	}
-	r.from = measure.Delta(measure.Snapshot(peer0), measure.Snapshot(peer1))
-	r.to = measure.Delta(measure.Snapshot(sut0), measure.Snapshot(sut1))
-	return nil
+	})
 }
 
 func (e echoing) record(r *running, t *compare.Trial) error {
 	g, rx, back := r.sent, r.received, r.answered
 	numbers := g.Sent - g.Duplicates
-	t.Seconds, t.Sent, t.Offered = g.Seconds, numbers, numbers
-	if pps := r.s.Load.PPS; pps > 0 && !r.s.Load.PingPong {
-		t.Seconds += 1 / pps // as in a receive test
-		t.Offered = max(numbers, uint64(math.Round(pps*g.Seconds)))
-	}
-	if back.FirstNS != 0 && back.LastNS > back.FirstNS {
-		d := float64(back.LastNS-back.FirstNS) / 1e9
-		t.ReceiveSeconds = &d
-	}
+	r.span(t, numbers, !r.s.Load.PingPong, back.FirstNS, back.LastNS)
 	r.counters()
 	r.counterReplies()
 	t.Counters = nonZero(r.from.Counters, r.to.Counters)

@@ -40,59 +40,41 @@ const (
 )
 
 func (fragmented) run(ctx context.Context, r *running) error {
-	sut0, err := r.sut.Counters(ctx)
+	before, err := r.sut.Counters(ctx)
 	if err != nil {
 		return err
 	}
-	if n := sut0.Counters[agent.PendingFragments]; n != 0 {
+	if n := before.Counters[agent.PendingFragments]; n != 0 {
 		return fmt.Errorf("the SUT holds %d incomplete datagrams of others before the trial: its namespace has other traffic in fragments", n)
 	}
-	peer0, err := r.peer.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.peer.Start(ctx); err != nil {
-		return err
-	}
-	if err := r.sut.Start(ctx); err != nil {
-		return err
-	}
-	if r.sent, err = r.load(ctx); err != nil {
-		return err
-	}
-	sent := r.sent.Fragments
-	if sent == nil {
-		return fmt.Errorf("the peer's agent does not tell what it sent in fragments")
-	}
-	r.sent.Sent = sent.Datagrams
-	after := context.WithoutCancel(ctx)
-	expect := sent.Datagrams
-	if sent.Missing+sent.Overlapping > 0 { // who is the last to come cannot be known
-		expect = math.MaxUint64
-	}
-	if r.drained, err = r.sut.Drain(after, expect, drainQuiet, drainLimit); err != nil {
-		return err
-	}
-	if r.received, err = r.sut.Finish(after); err != nil {
-		return err
-	}
-	sut1, err := r.settledFragments(after)
-	if err != nil {
-		return err
-	}
-	peer1, err := r.peer.Counters(after)
-	if err != nil {
-		return err
-	}
-	delete(sut0.Counters, agent.PendingFragments)
-	delete(sut1.Counters, agent.PendingFragments)
-	r.from = measure.Delta(measure.Snapshot(peer0), measure.Snapshot(peer1))
-	r.to = measure.Delta(measure.Snapshot(sut0), measure.Snapshot(sut1))
-	return nil
+	err = r.observe(ctx, r.peer, r.sut, func(ctx, after context.Context) (err error) {
+		if r.sent, err = r.load(ctx); err != nil {
+			return err
+		}
+		sent := r.sent.Fragments
+		if sent == nil {
+			return fmt.Errorf("the peer's agent does not tell what it sent in fragments")
+		}
+		r.sent.Sent = sent.Datagrams
+		expect := sent.Datagrams
+		if sent.Missing+sent.Overlapping > 0 { // who is the last to come cannot be known
+			expect = math.MaxUint64
+		}
+		if r.drained, err = r.sut.Drain(after, expect, drainQuiet, drainLimit); err != nil {
+			return err
+		}
+		if r.received, err = r.sut.Finish(after); err != nil {
+			return err
+		}
+		return r.settleFragments(after)
+	})
+	delete(r.to.Counters, agent.PendingFragments)
+	return err
 }
 
-// settledFragments reads the SUT's counters once reassembly holds nothing any more, or should not.
-func (r *running) settledFragments(ctx context.Context) (agent.Counters, error) {
+// settleFragments waits until reassembly holds nothing any more, or should not. The counters that count are read after it: a
+// timer may run out between two of them.
+func (r *running) settleFragments(ctx context.Context) error {
 	deadline := time.Now().Add(r.s.Load.Fragments.Timeout() + pendingGrace)
 	if r.interrupted { // nobody waits half a minute for a trial that does not count
 		deadline = time.Now()
@@ -100,14 +82,10 @@ func (r *running) settledFragments(ctx context.Context) (agent.Counters, error) 
 	for {
 		c, err := r.sut.Counters(ctx)
 		if err != nil {
-			return c, err
+			return err
 		}
-		r.pending = c.Counters[agent.PendingFragments]
-		switch {
-		case r.pending == 0: // its timers may have run out after the other counters were read, and before this one
-			return r.sut.Counters(ctx)
-		case time.Now().After(deadline):
-			return c, nil
+		if r.pending = c.Counters[agent.PendingFragments]; r.pending == 0 || time.Now().After(deadline) {
+			return nil
 		}
 		time.Sleep(pendingPoll)
 	}

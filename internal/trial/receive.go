@@ -4,7 +4,6 @@ package trial
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"twopath/compare"
@@ -40,61 +39,25 @@ func (b *Bench) peerDevice() string {
 	return b.Rig.Peer.Name
 }
 
-// run reads the counters, lets the traffic flow, waits for the last frame, and reads them again.
+// run lets the traffic flow and waits for the last frame.
 func (receiving) run(ctx context.Context, r *running) error {
-	sut0, err := r.sut.Counters(ctx)
-	if err != nil {
+	return r.observe(ctx, r.peer, r.sut, func(ctx, after context.Context) (err error) {
+		if r.sent, err = r.load(ctx); err != nil {
+			return err
+		}
+		if r.drained, err = r.sut.Drain(after, r.sent.Sent, drainQuiet, drainLimit); err != nil {
+			return err
+		}
+		r.received, err = r.sut.Finish(after)
 		return err
-	}
-	peer0, err := r.peer.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.peer.Start(ctx); err != nil {
-		return err
-	}
-	if err := r.sut.Start(ctx); err != nil {
-		return err
-	}
-	if r.sent, err = r.load(ctx); err != nil {
-		return err
-	}
-	// From here on a cancelled context must not keep what is there from being counted.
-	after := context.WithoutCancel(ctx)
-	if r.drained, err = r.sut.Drain(after, r.sent.Sent, drainQuiet, drainLimit); err != nil {
-		return err
-	}
-	if r.received, err = r.sut.Finish(after); err != nil {
-		return err
-	}
-	peer1, err := r.peer.Counters(after)
-	if err != nil {
-		return err
-	}
-	sut1, err := r.sut.Counters(after)
-	if err != nil {
-		return err
-	}
-	r.from = measure.Delta(measure.Snapshot(peer0), measure.Snapshot(peer1))
-	r.to = measure.Delta(measure.Snapshot(sut0), measure.Snapshot(sut1))
-	return nil
+	})
 }
 
 // record turns what was counted into the trial's record.
 func (receiving) record(r *running, t *compare.Trial) error {
 	g, rx := r.sent, r.received
 	numbers := g.Sent - g.Duplicates
-	t.Seconds = g.Seconds
-	t.Sent = numbers
-	t.Offered = numbers
-	if pps := r.s.Load.PPS; pps > 0 {
-		t.Seconds += 1 / pps // the last frame has its interval too: ten frames of 10/s take a second, not 0.9
-		t.Offered = max(numbers, uint64(math.Round(pps*g.Seconds)))
-	}
-	if rx.FirstNS != 0 && rx.LastNS > rx.FirstNS {
-		d := float64(rx.LastNS-rx.FirstNS) / 1e9
-		t.ReceiveSeconds = &d
-	}
+	r.span(t, numbers, true, rx.FirstNS, rx.LastNS)
 	r.counters()
 	t.Counters = nonZero(r.from.Counters, r.to.Counters)
 	unique := rx.Unique

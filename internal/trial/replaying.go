@@ -5,7 +5,6 @@ package trial
 import (
 	"context"
 	"maps"
-	"math"
 	"strings"
 
 	"twopath/compare"
@@ -48,15 +47,7 @@ func (replaying) run(ctx context.Context, r *running) error {
 
 func (c replaying) record(r *running, t *compare.Trial) error {
 	g, rx := r.sent, r.received
-	t.Sent, t.Offered, t.Seconds = g.Sent, g.Sent, g.Seconds
-	if pps := r.s.Load.PPS; pps > 0 {
-		t.Seconds += 1 / pps // the last frame has its interval too
-		t.Offered = max(g.Sent, uint64(math.Round(pps*g.Seconds)))
-	}
-	if rx.FirstNS != 0 && rx.LastNS > rx.FirstNS {
-		d := float64(rx.LastNS-rx.FirstNS) / 1e9
-		t.ReceiveSeconds = &d
-	}
+	r.span(t, g.Sent, true, rx.FirstNS, rx.LastNS)
 	r.counters()
 	if r.arm() == measure.ArmPacket {
 		tapped(r.to.Counters)

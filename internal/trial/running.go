@@ -5,6 +5,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -29,6 +30,54 @@ type running struct {
 	from, to    measure.Changes
 	interrupted bool
 	pending     uint64 // datagrams that reassembly held at the end
+}
+
+// observe reads both sides' counters, starts both parts, lets the traffic flow, and reads the counters again: from is the side
+// that sends. What comes after the load is given a context that a cancelled trial does not end, for what is there is still to
+// be counted.
+func (r *running) observe(ctx context.Context, from, to *agent.Process, flow func(ctx, after context.Context) error) error {
+	to0, err := to.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	from0, err := from.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range []*agent.Process{to, from} { // who receives is ready first
+		if err := p.Start(ctx); err != nil {
+			return err
+		}
+	}
+	after := context.WithoutCancel(ctx)
+	if err := flow(ctx, after); err != nil {
+		return err
+	}
+	from1, err := from.Counters(after)
+	if err != nil {
+		return err
+	}
+	to1, err := to.Counters(after)
+	if err != nil {
+		return err
+	}
+	r.from = measure.Delta(measure.Snapshot(from0), measure.Snapshot(from1))
+	r.to = measure.Delta(measure.Snapshot(to0), measure.Snapshot(to1))
+	return nil
+}
+
+// span notes what was sent, and over what time it was sent and received; first and last are the receiver's ns, 0 when nothing
+// came. Of a paced load the last packet has its interval too: ten packets of 10/s take a second, not 0.9.
+func (r *running) span(t *compare.Trial, sent uint64, paced bool, first, last int64) {
+	t.Seconds, t.Sent, t.Offered = r.sent.Seconds, sent, sent
+	if pps := r.s.Load.PPS; pps > 0 && paced {
+		t.Seconds += 1 / pps
+		t.Offered = max(sent, uint64(math.Round(pps*r.sent.Seconds)))
+	}
+	if first != 0 && last > first {
+		d := float64(last-first) / 1e9
+		t.ReceiveSeconds = &d
+	}
 }
 
 // load runs the peer's generator.

@@ -5,7 +5,6 @@ package trial
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -43,43 +42,18 @@ func (sending) parts(b *Bench, s Spec) (sut, peer agent.Prepare) {
 	return sut, peer
 }
 
-// run reads the counters, lets the SUT send, waits for the last frame at the peer, and reads them again.
+// run lets the SUT send and waits for the last frame at the peer.
 func (sending) run(ctx context.Context, r *running) error {
-	sut0, err := r.sut.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	peer0, err := r.peer.Counters(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range []*agent.Process{r.peer, r.sut} {
-		if err := p.Start(ctx); err != nil {
+	return r.observe(ctx, r.sut, r.peer, func(ctx, after context.Context) (err error) {
+		if r.sent, err = r.drive(ctx, r.sut, r.peer); err != nil {
 			return err
 		}
-	}
-	if r.sent, err = r.drive(ctx, r.sut, r.peer); err != nil {
+		if r.drained, err = r.peer.Drain(after, r.sent.Sent, drainQuiet, drainLimit); err != nil {
+			return err
+		}
+		r.received, err = r.peer.Finish(after)
 		return err
-	}
-	// From here on a cancelled context must not keep what is there from being counted.
-	after := context.WithoutCancel(ctx)
-	if r.drained, err = r.peer.Drain(after, r.sent.Sent, drainQuiet, drainLimit); err != nil {
-		return err
-	}
-	if r.received, err = r.peer.Finish(after); err != nil {
-		return err
-	}
-	sut1, err := r.sut.Counters(after)
-	if err != nil {
-		return err
-	}
-	peer1, err := r.peer.Counters(after)
-	if err != nil {
-		return err
-	}
-	r.from = measure.Delta(measure.Snapshot(sut0), measure.Snapshot(sut1))
-	r.to = measure.Delta(measure.Snapshot(peer0), measure.Snapshot(peer1))
-	return nil
+	})
 }
 
 // record makes the trial's record. What the engine took and the sender's side dropped never left, so it is not sent: the
@@ -110,11 +84,7 @@ func (c sending) record(r *running, t *compare.Trial) error {
 	t.Corrupt = rx.CorruptIP + rx.CorruptUDP + rx.BadContent
 	t.Foreign = rx.Foreign + rx.WrongRun
 	t.Late, t.LateMaxNs = g.LateSlots, g.MaxLateNS
-	t.Seconds, t.Offered = g.Seconds, t.Sent
-	if pps := r.s.Load.PPS; pps > 0 {
-		t.Seconds += 1 / pps // the last frame has its interval too
-		t.Offered = max(t.Sent, uint64(math.Round(pps*g.Seconds)))
-	}
+	r.span(t, t.Sent, true, 0, 0)
 	if g.Sending != nil {
 		if len(g.Sending.PerWorker) > 1 {
 			t.PerWorker = g.Sending.PerWorker

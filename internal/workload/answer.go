@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"twopath/internal/measure"
 	"twopath/internal/packet"
 )
 
@@ -71,40 +70,11 @@ func NewAnswer(o AnswerOptions) (*Answer, error) {
 }
 
 // Run answers until Stop. The caller has locked the goroutine to a thread and placed it.
-func (l *Answer) Run() error {
-	now := measure.Ticks()
-	l.spin.Start(now)
-	l.stall.start(now)
-	for !l.stop.Load() {
-		if err := l.turn(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (l *Answer) Run() error { return l.run(l) }
 
-// turn is one pass.
-func (l *Answer) turn() error {
-	now := measure.Ticks()
-	l.stall.turn(now)
-	if l.o.Spins {
-		l.spin.Tick(now, l.empty)
-	}
-	n, err := l.answerer.Receive(l.batch)
-	l.empty = n == 0
-	if n == 0 {
-		if err != nil {
-			return fmt.Errorf("receive: %w", err)
-		}
-		l.r.EmptyPolls++
-		return nil
-	}
-	if l.first == 0 {
-		l.first = now
-	}
-	l.last = now
+func (l *Answer) take(batch [][]byte, _ uint64) (uint64, error) {
 	l.which, l.lengths = l.which[:0], l.lengths[:0]
-	for i, m := range l.batch[:n] {
+	for i, m := range batch {
 		if l.o.Frames {
 			var ok bool
 			if m, ok = l.payload(m); !ok {
@@ -114,39 +84,23 @@ func (l *Answer) turn() error {
 		l.request(i, m)
 	}
 	if len(l.which) > 0 {
-		sent, e := l.answerer.Answer(l.which, l.lengths)
+		sent, err := l.answerer.Answer(l.which, l.lengths)
 		l.a.Answered += uint64(sent)
 		l.a.Failed += uint64(len(l.which) - sent)
-		if e != nil {
-			return fmt.Errorf("answer: %w", e)
+		if err != nil {
+			return l.r.Received, fmt.Errorf("answer: %w", err)
 		}
 	}
-	l.r.Batches++
-	l.live.Store(l.r.Received)
-	if err := l.answerer.Release(); err != nil {
-		return fmt.Errorf("release: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("receive: %w", err)
-	}
-	return nil
+	return l.r.Received, nil
 }
 
 // payload is the request in a frame, when that is the run's and sound.
 func (l *Answer) payload(f []byte) ([]byte, bool) {
 	p, verdict := l.o.Verifier.Frame(f)
-	switch verdict {
-	case packet.OK:
+	if verdict == packet.OK {
 		return p, true
-	case packet.Foreign:
-		l.r.Foreign++
-	case packet.Short:
-		l.r.Short++
-	case packet.CorruptIP:
-		l.r.CorruptIP++
-	case packet.CorruptUDP:
-		l.r.CorruptUDP++
 	}
+	l.refused(verdict)
 	return nil, false
 }
 

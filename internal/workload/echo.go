@@ -5,8 +5,6 @@ package workload
 import (
 	"errors"
 	"fmt"
-
-	"twopath/internal/measure"
 )
 
 // Responder is what an engine offers a worker that answers: it receives, and sends back what it has lent.
@@ -54,67 +52,30 @@ func NewEcho(o EchoOptions) (*Echo, error) {
 }
 
 // Run answers until Stop. The caller has locked the goroutine to a thread and placed it.
-func (l *Echo) Run() error {
-	now := measure.Ticks()
-	l.spin.Start(now)
-	l.stall.start(now)
-	for !l.stop.Load() {
-		if err := l.turn(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (l *Echo) Run() error { return l.run(l) }
 
-// turn is one pass.
-func (l *Echo) turn() error {
-	now := measure.Ticks()
-	l.stall.turn(now)
-	if l.o.Spins {
-		l.spin.Tick(now, l.empty)
-	}
-	n, err := l.responder.Receive(l.batch)
-	l.empty = n == 0
-	if n == 0 {
-		if err != nil {
-			return fmt.Errorf("receive: %w", err)
-		}
-		l.r.EmptyPolls++
-		return nil
-	}
-	if l.first == 0 {
-		l.first = now
-	}
-	l.last = now
+func (l *Echo) take(batch [][]byte, _ uint64) (uint64, error) {
 	l.which = l.which[:0]
-	for i := range n {
+	for i := range batch {
 		before := l.r.Received
 		if l.o.Frames {
-			l.frames(l.batch[i : i+1])
+			l.frames(batch[i : i+1])
 		} else {
-			l.datagram(l.batch[i])
+			l.datagram(batch[i])
 		}
 		if l.r.Received != before {
 			l.which = append(l.which, i)
 		}
 	}
 	if len(l.which) > 0 {
-		sent, e := l.responder.Reply(l.which)
+		sent, err := l.responder.Reply(l.which)
 		l.replied += uint64(sent)
 		l.failed += uint64(len(l.which) - sent)
-		if e != nil {
-			return fmt.Errorf("reply: %w", e)
+		if err != nil {
+			return l.r.Received, fmt.Errorf("reply: %w", err)
 		}
 	}
-	l.r.Batches++
-	l.live.Store(l.r.Received)
-	if err := l.responder.Release(); err != nil {
-		return fmt.Errorf("release: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("receive: %w", err)
-	}
-	return nil
+	return l.r.Received, nil
 }
 
 // Answered is what was received and answered; call it when Run has returned.

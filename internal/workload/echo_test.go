@@ -140,7 +140,7 @@ func TestEchoDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := testing.AllocsPerRun(1000, func() {
-			if err := l.turn(); err != nil {
+			if err := l.once(l); err != nil {
 				t.Fatal(err)
 			}
 		}); n != 0 {

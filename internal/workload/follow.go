@@ -3,9 +3,7 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"twopath/internal/flows"
 	"twopath/internal/measure"
@@ -25,23 +23,18 @@ type FollowOptions struct {
 
 // FollowResult is what one worker saw.
 type FollowResult struct {
-	Received   uint64 // frames of the run
-	Bytes      uint64 // of these, without FCS
-	Foreign    uint64 // frames without the run's mark
-	Late       uint64 // of Received, those of a loop that was over: not followed
-	Loops      uint64 // of the list, begun; 0 when nothing came
-	Sessions   flows.Counts
-	Lines      map[string]uint64 // HTTP request lines
-	Cold       uint64            // frames of the first loop, and the ticks from lending them to giving them back
-	ColdTicks  uint64
-	Warm       uint64 // frames of all other loops
-	WarmTicks  uint64
-	EmptyPolls uint64
-	SpinNS     uint64
-	StallNS    uint64
-	MaxStallNS uint64
-	FirstNS    int64 // CLOCK_MONOTONIC of the first and last turn that brought frames, 0 if none did
-	LastNS     int64
+	Turns
+	Received  uint64 // frames of the run
+	Bytes     uint64 // of these, without FCS
+	Foreign   uint64 // frames without the run's mark
+	Late      uint64 // of Received, those of a loop that was over: not followed
+	Loops     uint64 // of the list, begun; 0 when nothing came
+	Sessions  flows.Counts
+	Lines     map[string]uint64 // HTTP request lines
+	Cold      uint64            // frames of the first loop, and the ticks from lending them to giving them back
+	ColdTicks uint64
+	Warm      uint64 // frames of all other loops
+	WarmTicks uint64
 }
 
 // Follow is the replay loop of one worker: take a batch, follow each frame's session, give the memory back. A frame's mark
@@ -49,22 +42,13 @@ type FollowResult struct {
 // another order (GRO holds some back), so that a few loops are kept at a time, each with its table.
 // Run belongs to one goroutine; Stop and Live may be called from any.
 type Follow struct {
+	reading
 	o      FollowOptions
-	batch  [][]byte
 	tables []*flows.Table // of loop n: n mod their number
 	loops  []uint16       // which loop a table has
 	taken  []bool         // it has one
 	r      FollowResult
-	spin   measure.SpinMeter
-	stall  stallMeter
-	empty  bool
-	first  uint64 // ticks
-	last   uint64
-
-	_    [64]byte // what other threads touch lies on a line of its own
-	stop atomic.Bool
-	live atomic.Uint64
-	_    [64]byte
+	began  uint64 // ticks when the batch under way was lent, or the first loop ended in it
 }
 
 // napiBudget is how many frames NAPI takes at a time (NAPI_POLL_WEIGHT): no frame is held back for longer.
@@ -72,19 +56,13 @@ const napiBudget = 64
 
 // NewFollow prepares a worker; all memory of the packet path is allocated here.
 func NewFollow(o FollowOptions) (*Follow, error) {
-	if o.Receiver == nil {
-		return nil, errors.New("follow options: Receiver is nil")
-	}
-	if o.Ticks.PerSecond <= 0 {
-		return nil, errors.New("follow options: Ticks is not calibrated")
+	l := &Follow{o: o}
+	if err := l.begin(o.Receiver, o.Batch, o.Spins, o.Ticks); err != nil {
+		return nil, fmt.Errorf("follow options: %w", err)
 	}
 	if o.Frames < 1 {
 		return nil, fmt.Errorf("follow options: Frames is %d", o.Frames)
 	}
-	if o.Batch == 0 {
-		o.Batch = DefaultBatch
-	}
-	l := &Follow{o: o, batch: make([][]byte, o.Batch)}
 	n := 2 // a power of two, so that the numbers of loops may wrap
 	for n < 2+napiBudget/o.Frames {
 		n *= 2
@@ -97,73 +75,30 @@ func NewFollow(o FollowOptions) (*Follow, error) {
 		l.tables = append(l.tables, table)
 	}
 	l.loops, l.taken = make([]uint16, n), make([]bool, n)
-	l.spin = measure.NewSpinMeter(o.Ticks)
-	l.stall = newStallMeter(o.Ticks)
 	return l, nil
 }
 
-// Stop ends Run within one wait of the receiver.
-func (l *Follow) Stop() { l.stop.Store(true) }
-
-// Live is the number of frames of this run received so far.
-func (l *Follow) Live() uint64 { return l.live.Load() }
-
 // Run receives until Stop. The caller has locked the goroutine to a thread and placed it.
-func (l *Follow) Run() error {
-	now := measure.Ticks()
-	l.spin.Start(now)
-	l.stall.start(now)
-	for !l.stop.Load() {
-		if err := l.turn(); err != nil {
-			return err
-		}
+func (l *Follow) Run() error { return l.run(l) }
+
+// take follows a batch. Cycles per frame are those from lending a batch to giving it back: the time in which the program has
+// the frames, whatever the engine did to bring them and however long it slept before.
+func (l *Follow) take(batch [][]byte, _ uint64) (uint64, error) {
+	l.began = measure.Ticks()
+	for _, f := range batch {
+		l.frame(f)
 	}
-	return nil
+	return l.r.Received, nil
 }
 
-// turn is one pass. Cycles per frame are those from lending a batch to giving it back: the time in which the program has the
-// frames, whatever the engine did to bring them and however long it slept before.
-func (l *Follow) turn() error {
-	now := measure.Ticks()
-	l.stall.turn(now)
-	if l.o.Spins {
-		l.spin.Tick(now, l.empty)
-	}
-	n, err := l.o.Receiver.Receive(l.batch)
-	l.empty = n == 0
-	if n == 0 {
-		if err != nil {
-			return fmt.Errorf("receive: %w", err)
-		}
-		l.r.EmptyPolls++
-		return nil
-	}
-	if l.first == 0 {
-		l.first = now
-	}
-	l.last = now
-	began := measure.Ticks()
-	for _, f := range l.batch[:n] {
-		began = l.frame(f, began)
-	}
-	released := l.o.Receiver.Release()
-	l.spend(measure.Ticks() - began)
-	l.live.Store(l.r.Received)
-	if released != nil {
-		return fmt.Errorf("release: %w", released)
-	}
-	if err != nil {
-		return fmt.Errorf("receive: %w", err)
-	}
-	return nil
-}
+func (l *Follow) returned() { l.spend(measure.Ticks() - l.began) }
 
 // frame follows one frame. The clock is read within a batch only where the first loop ends.
-func (l *Follow) frame(f []byte, began uint64) uint64 {
+func (l *Follow) frame(f []byte) {
 	n, ok := packet.Mark(f, l.o.Run)
 	if !ok {
 		l.r.Foreign++
-		return began
+		return
 	}
 	i := int(n) & (len(l.tables) - 1)
 	if l.loops[i] != n || !l.taken[i] {
@@ -171,12 +106,12 @@ func (l *Follow) frame(f []byte, began uint64) uint64 {
 			l.r.Received++
 			l.r.Bytes += uint64(len(f))
 			l.r.Late++
-			return began
+			return
 		}
 		if l.r.Loops == 1 {
 			now := measure.Ticks()
-			l.r.ColdTicks += now - began
-			began = now
+			l.r.ColdTicks += now - l.began
+			l.began = now
 		}
 		l.r.Loops++
 		l.tables[i].NewRound()
@@ -191,7 +126,6 @@ func (l *Follow) frame(f []byte, began uint64) uint64 {
 	if l.o.Work != nil {
 		l.o.Work.Do()
 	}
-	return began
 }
 
 func (l *Follow) spend(ticks uint64) {
@@ -213,12 +147,6 @@ func (l *Follow) Result() FollowResult {
 			r.Lines[line] += n
 		}
 	}
-	r.SpinNS = l.o.Ticks.Nanoseconds(l.spin.Spin())
-	r.MaxStallNS, r.StallNS = l.stall.result()
-	if l.first != 0 {
-		now, mono := measure.Ticks(), measure.Monotonic()
-		ago := func(t uint64) int64 { return mono - int64(l.o.Ticks.Nanoseconds(now-t)) }
-		r.FirstNS, r.LastNS = ago(l.first), ago(l.last)
-	}
+	r.Turns = l.result()
 	return r
 }

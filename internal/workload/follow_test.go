@@ -152,7 +152,7 @@ func TestFollowDoesNotAllocate(t *testing.T) {
 	}
 	r.end = func() { r.at = 0 }
 	if n := testing.AllocsPerRun(200, func() {
-		if err := l.turn(); err != nil {
+		if err := l.once(l); err != nil {
 			t.Error(err)
 		}
 	}); n != 0 {

@@ -51,7 +51,7 @@ func TestMilestones(t *testing.T) {
 	f := newFeed(60)
 	l := loopOver(t, f, 1000)
 	for range 100 { // 6000 packets, passed at 1020, 2040, 3000, 4020, 5040, 6000
-		if err := l.turn(); err != nil {
+		if err := l.once(l); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestMilestones(t *testing.T) {
 func TestMilestonesDoNotAllocate(t *testing.T) {
 	l := loopOver(t, newFeed(64), 64)
 	if n := testing.AllocsPerRun(2*maxMilestones, func() {
-		if err := l.turn(); err != nil {
+		if err := l.once(l); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {

@@ -3,9 +3,7 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"twopath/internal/measure"
 	"twopath/internal/packet"
@@ -36,6 +34,7 @@ type ReceiveOptions struct {
 // ReceiveResult is what one worker received, in packets. Received is what the run's accounting starts from:
 // Received = Unique + Duplicate + Late + UnknownStream.
 type ReceiveResult struct {
+	Turns
 	Received   uint64 // of this run and whole
 	Bytes      uint64 // payload bytes of these
 	Foreign    uint64 // other protocol, address, port
@@ -44,13 +43,6 @@ type ReceiveResult struct {
 	CorruptIP  uint64 // IPv4 header checksum wrong (frames only: the kernel checks for its readers)
 	CorruptUDP uint64 // UDP checksum wrong (frames only)
 	BadContent uint64 // of this run, with right checksums, and yet not the pattern that was sent
-	Batches    uint64 // turns that brought packets
-	EmptyPolls uint64 // turns that brought none
-	SpinNS     uint64 // time in empty turns of a spinning receiver
-	FirstNS    int64  // CLOCK_MONOTONIC of the first and last turn that brought packets, 0 if none did
-	LastNS     int64
-	MaxStallNS uint64 // longest time in which the machine under the reader stood still, and the sum of all
-	StallNS    uint64
 	Streams    *measure.Streams
 	Milestones []Milestone
 }
@@ -58,33 +50,14 @@ type ReceiveResult struct {
 // Receive is the udp-rx loop of one worker: take a batch, check and account each packet, give the memory back.
 // Run belongs to one goroutine; Stop and Live may be called from any.
 type Receive struct {
+	reading
 	o     ReceiveOptions
-	batch [][]byte
 	r     ReceiveResult
-	spin  measure.SpinMeter
-	stall stallMeter
 	marks milestones
-	empty bool   // the turn before brought nothing
-	first uint64 // ticks
-	last  uint64
-
-	_    [64]byte // what other threads touch lies on a line of its own
-	stop atomic.Bool
-	live atomic.Uint64
-	_    [64]byte
 }
 
 // NewReceive prepares a worker; all memory of the packet path is allocated here.
 func NewReceive(o ReceiveOptions) (*Receive, error) {
-	if o.Receiver == nil {
-		return nil, errors.New("receive options: Receiver is nil")
-	}
-	if o.Ticks.PerSecond <= 0 {
-		return nil, errors.New("receive options: Ticks is not calibrated")
-	}
-	if o.Batch == 0 {
-		o.Batch = DefaultBatch
-	}
 	if o.Window == 0 {
 		o.Window = measure.MinWindow
 	}
@@ -92,77 +65,39 @@ func NewReceive(o ReceiveOptions) (*Receive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("receive options: %w", err)
 	}
-	l := &Receive{o: o, batch: make([][]byte, o.Batch)}
+	l := &Receive{o: o}
+	if err := l.begin(o.Receiver, o.Batch, o.Spins, o.Ticks); err != nil {
+		return nil, fmt.Errorf("receive options: %w", err)
+	}
 	l.r.Streams = streams
 	l.marks = newMilestones(o)
-	l.spin = measure.NewSpinMeter(o.Ticks)
-	l.stall = newStallMeter(o.Ticks)
 	return l, nil
 }
 
-// Stop ends Run within one wait of the receiver.
-func (l *Receive) Stop() { l.stop.Store(true) }
-
-// Live is the number of packets of this run received so far.
-func (l *Receive) Live() uint64 { return l.live.Load() }
-
 // Run receives until Stop. The caller has locked the goroutine to a thread and placed it.
-func (l *Receive) Run() error {
-	now := measure.Ticks()
-	l.spin.Start(now)
-	l.stall.start(now)
-	for !l.stop.Load() {
-		if err := l.turn(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (l *Receive) Run() error { return l.run(l) }
 
-// turn is one pass: it reads the clock once, so that empty polls and gaps are told apart at the cost of one instruction.
-func (l *Receive) turn() error {
-	now := measure.Ticks()
-	l.stall.turn(now)
-	if l.o.Spins {
-		l.spin.Tick(now, l.empty)
-	}
-	n, err := l.o.Receiver.Receive(l.batch)
-	l.empty = n == 0
-	if n == 0 {
-		if err != nil {
-			return fmt.Errorf("receive: %w", err)
-		}
-		l.r.EmptyPolls++
-		return nil
-	}
-	if l.first == 0 {
-		l.first = now
+func (l *Receive) take(batch [][]byte, now uint64) (uint64, error) {
+	if l.first == now {
 		l.marks.begin(now)
 	}
-	l.last = now
 	switch {
 	case l.o.Assembler != nil:
-		l.fragments(l.batch[:n])
+		l.fragments(batch)
 	case l.o.Frames:
-		l.frames(l.batch[:n])
+		l.frames(batch)
 	default:
-		for _, p := range l.batch[:n] {
+		for _, p := range batch {
 			l.datagram(p)
 		}
 	}
-	l.r.Batches++
-	l.live.Store(l.r.Received)
 	if l.r.Received >= l.marks.next {
 		l.marks.pass(&l.r)
 	}
-	if err := l.o.Receiver.Release(); err != nil {
-		return fmt.Errorf("release: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("receive: %w", err)
-	}
-	return nil
+	return l.r.Received, nil
 }
+
+func (l *Receive) returned() {}
 
 func (l *Receive) frames(batch [][]byte) {
 	for _, f := range batch {
@@ -214,13 +149,7 @@ func (l *Receive) datagram(p []byte) {
 // Result is what was received; call it when Run has returned.
 func (l *Receive) Result() ReceiveResult {
 	r := l.r
-	r.SpinNS = l.o.Ticks.Nanoseconds(l.spin.Spin())
-	r.MaxStallNS, r.StallNS = l.stall.result()
+	r.Turns = l.result()
 	r.Milestones = l.marks.result()
-	if l.first != 0 {
-		now, mono := measure.Ticks(), measure.Monotonic()
-		ago := func(t uint64) int64 { return mono - int64(l.o.Ticks.Nanoseconds(now-t)) }
-		r.FirstNS, r.LastNS = ago(l.first), ago(l.last)
-	}
 	return r
 }
