@@ -78,8 +78,18 @@ claim last, and are bounded when they count more than was left.
 | id | what happened | witness | grade | what it tells |
 |---|---|---|---|---|
 `)
-	for _, r := range Rows() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.What, r.Witness, r.Grade, r.Hint)
+	table := func(rows []Row) {
+		for _, r := range rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.What, r.Witness, r.Grade, r.Hint)
+		}
 	}
+	table(Rows())
+	b.WriteString(`
+Tests that open connections (` + "`http-cps`, `http-rps`" + `) count connections where the others count packets, and have these rows:
+
+| id | what happened | witness | grade | what it tells |
+|---|---|---|---|---|
+`)
+	table(ConnectionRows())
 	return b.String()
 }

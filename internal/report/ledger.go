@@ -108,7 +108,7 @@ func noteText(row compare.LedgerRow, short string, hints map[string]string) stri
 
 func hints() map[string]string {
 	out := map[string]string{}
-	for _, r := range measure.Rows() {
+	for _, r := range slices.Concat(measure.Rows(), measure.ConnectionRows()) {
 		out[r.ID] = r.Hint
 	}
 	return out

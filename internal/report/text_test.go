@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -225,7 +226,7 @@ func TestLedgerAddsUp(t *testing.T) {
 // Every documented ledger id has a label for the screen, and the other way.
 func TestPlacesAreTheLedgers(t *testing.T) {
 	known := places()
-	for _, r := range measure.Rows() {
+	for _, r := range slices.Concat(measure.Rows(), measure.ConnectionRows()) {
 		if known[r.ID].label == "" {
 			t.Errorf("ledger id %q has no label", r.ID)
 		}

@@ -5,11 +5,12 @@ package trial
 import (
 	"context"
 	"maps"
-	"slices"
+	"strings"
 	"time"
 
 	"twopath/compare"
 	"twopath/internal/agent"
+	"twopath/internal/measure"
 )
 
 // connecting is the course of the connection tests: the SUT serves TCP, the peer opens connections and asks. What is sent
@@ -62,21 +63,21 @@ func (c connecting) record(r *running, t *compare.Trial) error {
 	t.Opened, t.Completed, t.Requests = &g.Opened, &g.Completed, &g.Responses
 	t.Lost = t.Sent - t.Received
 	left := t.Lost
-	add := func(at, what string, n uint64) {
-		if n = min(n, left); n > 0 {
-			left -= n
-			t.Ledger = append(t.Ledger, compare.LedgerRow{At: at, Packets: n, Witness: "peer " + what, Grade: compare.Exact})
-		}
-	}
 	errors := compare.Errors{By: map[string]uint64{}}
-	for _, name := range slices.Sorted(maps.Keys(g.Errors)) {
-		if n := g.Errors[name]; n > 0 {
-			errors.Total += n
-			errors.By[name] = n
-			add("tcp."+name, "connections that ended by "+name, n)
+	for _, row := range measure.ConnectionRows() {
+		name := strings.TrimPrefix(row.ID, "tcp.")
+		n := g.Errors[name]
+		if name == "unfinished" {
+			n = g.Open
 		}
+		if n = min(n, left); n == 0 {
+			continue
+		}
+		left -= n
+		errors.Total += n
+		errors.By[name] = n
+		t.Ledger = append(t.Ledger, compare.LedgerRow{At: row.ID, Packets: n, Witness: "peer " + row.Witness, Grade: compare.Exact, Note: row.Hint})
 	}
-	add("tcp.unfinished", "connections open when the wait was over", g.Open)
 	t.Errors, t.Unexplained = &errors, left
 	t.Late, t.LateMaxNs = g.Late, uint64(max(g.MaxLateNS, 0))
 	if n := float64(t.Received); n > 0 {
