@@ -122,7 +122,7 @@ func (v *view) metrics() []metric {
 	all := []metric{
 		{"connections", "per s", of(completed, pps), "opened, used and closed", some(completed)},
 		{"requests", "per s", of(requests, pps), "", some(requests)},
-		{v.errorLabel(), "", func(a *compare.Arm) string {
+		{v.errorLabel(), v.errorUnit(), func(a *compare.Arm) string {
 			if n := errors(a); n != nil {
 				return uthousands(*n)
 			}

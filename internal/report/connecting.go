@@ -38,3 +38,11 @@ func connectionText(doc *compare.Document) string {
 	}
 	return fmt.Sprintf("%d connections at a time, %s, %s B body; client on the SUT's own engine", p.CC, requests, thousands(int64(p.Body)))
 }
+
+// errorUnit is what errors are counted in, where their label does not say it.
+func (v *view) errorUnit() string {
+	if connects(v.doc) {
+		return "connections"
+	}
+	return ""
+}
