@@ -3,6 +3,9 @@
 
 #include "flow.h"
 
+#define SUM_BYTES 4096
+#include "sum.h"
+
 struct sink_stats {
 	u64 received;        /* the run's frames, whatever their state */
 	u64 bytes;           /* of these, without FCS */
@@ -80,45 +83,6 @@ static __always_inline enum verdict mark(u32 stream, u64 number)
 			return FIRST;
 	}
 	return CONTENDED;
-}
-
-/* One's complement sum of n bytes from byte off of the frame, folded; a global function, so that the verifier walks the
- * loop once. Returns 0 (which is no valid folded sum of a UDP datagram) when the frame is shorter. */
-__noinline u32 sum_bytes(struct xdp_md *ctx, u32 off, u32 n)
-{
-	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	u64 sum = 0;
-	if (off > 256)
-		return 0;
-	void *p = d + off;
-	for (u32 i = 0; i < 512 && n >= 8; i++) {
-		if (p + 8 > end)
-			return 0;
-		sum += (u64)ld32(p, 0) + ld32(p, 4);
-		p += 8;
-		n -= 8;
-		asm volatile("" : "+r"(p)); /* or clang calculates with end, which the verifier forbids */
-	}
-	if (n & 4) {
-		if (p + 4 > end)
-			return 0;
-		sum += ld32(p, 0);
-		p += 4;
-	}
-	if (n & 2) {
-		if (p + 2 > end)
-			return 0;
-		sum += ld16(p, 0);
-		p += 2;
-	}
-	if (n & 1) {
-		if (p + 1 > end)
-			return 0;
-		sum += ld8(p, 0);
-	}
-	if (n & ~7)
-		return 0;
-	return csum_fold(sum);
 }
 
 static __always_inline int pattern_ok(void *payload, void *end, u32 i)
