@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// streamWords is STREAM_WORDS of c/sink.bpf.c.
+// streamWords is STREAM_WORDS of c/seen.h.
 const streamWords = 32768
 
 // SinkOptions shapes a sink program.

@@ -5,6 +5,7 @@
 
 #include "latency.h"
 #include "reply.h"
+#include "seen.h"
 
 struct echo_stats {
 	u64 received;        /* replies of the run, whatever their state */
@@ -58,50 +59,7 @@ struct {
 	__type(value, struct answer);
 } answers SEC(".maps");
 
-#define STREAM_WORDS 32768 /* of 32 numbers each: a window of 2^20 */
-
-/* The numbers seen. A word holds in its low half one bit for each of 32 numbers, and in its high half 1 + number >> 20,
- * so that a word of an older lap is recognised and started afresh instead of having to be cleared. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, STREAM_WORDS); /* set by the loader: times streams */
-	__type(key, u32);
-	__type(value, u64);
-} seen SEC(".maps");
-
 volatile const u32 nstreams = 1;
-
-enum verdict { FIRST, AGAIN, TOO_OLD, CONTENDED };
-
-static __always_inline enum verdict mark(u32 stream, u64 number)
-{
-	u32 key = stream * STREAM_WORDS + ((u32)(number >> 5) & (STREAM_WORDS - 1));
-	u64 *word = bpf_map_lookup_elem(&seen, &key);
-	if (!word)
-		return CONTENDED;
-	u64 lap = (number >> 20) + 1, bit = 1ull << (number & 31);
-	for (int i = 0; i < 8; i++) {
-		u64 old = READ_ONCE(*word), have = old >> 32, new;
-		if (have > lap)
-			return TOO_OLD;
-		if (have == lap && (old & bit))
-			return AGAIN;
-		new = have == lap ? old | bit : lap << 32 | bit;
-		if (__sync_val_compare_and_swap(word, old, new) == old)
-			return FIRST;
-	}
-	return CONTENDED;
-}
-
-static __always_inline int pattern_ok(void *payload, void *end, u32 i)
-{
-	if (i < STAMP_LEN || i > 9000)
-		return 1;
-	void *p = payload + i;
-	if (p + 1 > end)
-		return 1; /* beyond the linear part */
-	return ld8(p, 0) == (u8)i;
-}
 
 /* Returns whether the reply is whole: lengths, and the pattern at its first, middle and last byte. The UDP checksum cannot
  * be looked at: the kernel leaves it to the device, and a veth never fills it in. */
@@ -117,10 +75,7 @@ static __always_inline int whole(void *d, void *end, struct echo_stats *s, u32 u
 		s->wrong_length++;
 		return 0;
 	}
-	u32 n = udp_len - UDP_LEN;
-	void *payload = u + UDP_LEN;
-	if (!pattern_ok(payload, end, n > STAMP_LEN ? STAMP_LEN : 0) ||
-	    !pattern_ok(payload, end, n / 2) || !pattern_ok(payload, end, n - 1)) {
+	if (!pattern_ok(u + UDP_LEN, end, udp_len - UDP_LEN)) {
 		s->corrupt_payload++;
 		return 0;
 	}
