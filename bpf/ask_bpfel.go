@@ -38,27 +38,30 @@ type askAnswerStats struct {
 }
 
 type askAskState struct {
-	_           structs.HostLayout
-	Stop        uint64
-	Done        uint64
-	Sent        uint64
-	Calls       uint64
-	StartNs     uint64
-	EndNs       uint64
-	LateTotalNs uint64
-	LateMaxNs   uint64
-	LateSlots   uint64
-	Shifts      uint64
-	ShiftedNs   uint64
-	Held        uint64
-	GapMaxNs    uint64
-	Failed      uint64
-	Forgotten   uint64
-	LastNs      uint64
-	DueNs       uint64
-	DueFrac     uint64
-	Tat         uint64
-	Pad         [5]uint64
+	_    structs.HostLayout
+	Pace struct {
+		_           structs.HostLayout
+		Stop        uint64
+		Done        uint64
+		Sent        uint64
+		Calls       uint64
+		StartNs     uint64
+		EndNs       uint64
+		LateTotalNs uint64
+		LateMaxNs   uint64
+		LateSlots   uint64
+		Shifts      uint64
+		ShiftedNs   uint64
+		Held        uint64
+		GapMaxNs    uint64
+		Failed      uint64
+		LastNs      uint64
+		DueNs       uint64
+		DueFrac     uint64
+		Tat         uint64
+	}
+	Forgotten uint64
+	Pad       [5]uint64
 }
 
 type askExpected struct {

@@ -110,8 +110,8 @@ func (a *Asker) State(stream int) AskState {
 
 func (a *Asker) read(stream int) AskState {
 	s := snapshot[askAskState](a.state, stream*askStateWords)
-	return AskState{Sent: s.Sent, Calls: s.Calls, Start: s.StartNs, End: s.EndNs, LateTotal: time.Duration(s.LateTotalNs), LateMax: time.Duration(s.LateMaxNs),
-		LateSlots: s.LateSlots, Shifted: time.Duration(s.ShiftedNs), GapMax: time.Duration(s.GapMaxNs), Forgotten: s.Forgotten, Done: s.Done != 0 && s.Failed == 0}
+	return AskState{Sent: s.Pace.Sent, Calls: s.Pace.Calls, Start: s.Pace.StartNs, End: s.Pace.EndNs, LateTotal: time.Duration(s.Pace.LateTotalNs), LateMax: time.Duration(s.Pace.LateMaxNs),
+		LateSlots: s.Pace.LateSlots, Shifted: time.Duration(s.Pace.ShiftedNs), GapMax: time.Duration(s.Pace.GapMaxNs), Forgotten: s.Forgotten, Done: s.Pace.Done != 0 && s.Pace.Failed == 0}
 }
 
 // word is a word of a stream's state.
@@ -127,7 +127,7 @@ func (a *Asker) Stop() {
 	}
 	a.stopped = true
 	for i := range a.o.CPUs {
-		a.state.word(i*askStateWords + askStop).Store(1) // pairs with READ_ONCE(s->stop) in ask
+		a.state.word(i*askStateWords + paceStop).Store(1) // pairs with READ_ONCE(s->stop) in ask
 	}
 	close(a.stop)
 }
@@ -161,10 +161,10 @@ func (a *Asker) Run(stream int) (AskResult, error) {
 	}
 	defer a.running.Done()
 	runs, err := liveRun{prog: a.obj.Ask.FD(), frame: a.frame, batch: a.o.Batch, stop: a.stop,
-		finished: func() bool { return a.word(stream, askDone)|a.word(stream, askStop) != 0 },
+		finished: func() bool { return a.word(stream, paceDone)|a.word(stream, paceStop) != 0 },
 		repeat:   func() uint32 { return a.repeatNow(stream) }, untilDone: func() time.Duration { return a.untilDone(stream) }}.drive()
 	s := a.read(stream)
-	if n := a.word(stream, askFailed); err == nil && n > 0 {
+	if n := a.word(stream, paceFailed); err == nil && n > 0 {
 		err = fmt.Errorf("request %d could not be shaped", s.Sent+1)
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func (a *Asker) share(stream int) uint64 {
 // repeatNow is as Generator.repeatNow.
 func (a *Asker) repeatNow(stream int) uint32 {
 	if a.o.Rate == 0 && a.o.Count > 0 {
-		return uint32(min(uint64(a.repeat), a.share(stream)-a.word(stream, askSent)))
+		return uint32(min(uint64(a.repeat), a.share(stream)-a.word(stream, paceSent)))
 	}
 	return a.repeat
 }
@@ -215,6 +215,6 @@ func (a *Asker) untilDone(stream int) time.Duration {
 	if rate == 0 {
 		rate = 1e7
 	}
-	left := a.share(stream) - min(a.share(stream), a.word(stream, askSent))
+	left := a.share(stream) - min(a.share(stream), a.word(stream, paceSent))
 	return time.Duration(float64(left) / rate * 1e9)
 }

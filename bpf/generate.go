@@ -9,7 +9,7 @@ package bpf
 //go:generate bpf2go redirect ../bpf/c/redirect.bpf.c
 //go:generate bpf2go drop ../bpf/c/drop.bpf.c
 //go:generate bpf2go pass ../bpf/c/pass.bpf.c
-//go:generate bpf2go generate ../bpf/c/generate.bpf.c
+//go:generate bpf2go -type pace generate ../bpf/c/generate.bpf.c
 //go:generate bpf2go replay ../bpf/c/replay.bpf.c
 //go:generate bpf2go marked ../bpf/c/marked.bpf.c
 //go:generate bpf2go sink ../bpf/c/sink.bpf.c

@@ -20,11 +20,20 @@ type generateAnswer struct {
 }
 
 type generateGeneratorState struct {
+	_          structs.HostLayout
+	Pace       generatePace
+	Duplicates uint64
+	Number     uint64
+	Again      uint64
+	AskedNs    uint64
+	Abandoned  uint64
+}
+
+type generatePace struct {
 	_           structs.HostLayout
 	Stop        uint64
 	Done        uint64
 	Sent        uint64
-	Duplicates  uint64
 	Calls       uint64
 	StartNs     uint64
 	EndNs       uint64
@@ -37,13 +46,9 @@ type generateGeneratorState struct {
 	GapMaxNs    uint64
 	Failed      uint64
 	LastNs      uint64
-	Number      uint64
-	Again       uint64
 	DueNs       uint64
 	DueFrac     uint64
 	Tat         uint64
-	AskedNs     uint64
-	Abandoned   uint64
 }
 
 type generateSize struct {

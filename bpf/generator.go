@@ -142,10 +142,10 @@ func (g *Generator) State() GeneratorState {
 func (g *Generator) read() GeneratorState {
 	s := snapshot[generateGeneratorState](g.state, 0)
 	return GeneratorState{
-		Sent: s.Sent, Duplicates: s.Duplicates, Calls: s.Calls, Start: s.StartNs, End: s.EndNs,
-		LateTotal: time.Duration(s.LateTotalNs), LateMax: time.Duration(s.LateMaxNs), LateSlots: s.LateSlots,
-		Shifts: s.Shifts, Shifted: time.Duration(s.ShiftedNs), Held: s.Held, GapMax: time.Duration(s.GapMaxNs),
-		Failed: s.Failed, Done: s.Done != 0, Abandoned: s.Abandoned,
+		Sent: s.Pace.Sent, Duplicates: s.Duplicates, Calls: s.Pace.Calls, Start: s.Pace.StartNs, End: s.Pace.EndNs,
+		LateTotal: time.Duration(s.Pace.LateTotalNs), LateMax: time.Duration(s.Pace.LateMaxNs), LateSlots: s.Pace.LateSlots,
+		Shifts: s.Pace.Shifts, Shifted: time.Duration(s.Pace.ShiftedNs), Held: s.Pace.Held, GapMax: time.Duration(s.Pace.GapMaxNs),
+		Failed: s.Pace.Failed, Done: s.Pace.Done != 0, Abandoned: s.Abandoned,
 	}
 }
 
@@ -158,7 +158,7 @@ func (g *Generator) Stop() {
 		return
 	}
 	g.stopped = true
-	g.state.word(stateStop).Store(1) // pairs with READ_ONCE(s->stop) in generate
+	g.state.word(paceStop).Store(1) // pairs with READ_ONCE(s->stop) in generate
 	close(g.stop)
 }
 
@@ -213,14 +213,14 @@ func (g *Generator) drive() (int, error) {
 }
 
 func (g *Generator) finished() bool {
-	return g.state.word(stateDone).Load() != 0 || g.state.word(stateStop).Load() != 0
+	return g.state.word(paceDone).Load() != 0 || g.state.word(paceStop).Load() != 0
 }
 
 // repeatNow is how many program runs the next system call is to make. A flood sends with every run and so ends by
 // itself; anything else is ended by liveRun's watch.
 func (g *Generator) repeatNow() uint32 {
 	if g.o.Rate == 0 && g.o.Count > 0 && g.o.PingPong == nil {
-		return uint32(min(uint64(g.repeat), g.o.Count-g.state.word(stateSent).Load()))
+		return uint32(min(uint64(g.repeat), g.o.Count-g.state.word(paceSent).Load()))
 	}
 	return g.repeat
 }
@@ -237,6 +237,6 @@ func (g *Generator) untilDone() time.Duration {
 			rate = 2e5 // a round in 5 us
 		}
 	}
-	left := float64(g.o.Count-min(g.o.Count, g.state.word(stateSent).Load())) / rate
+	left := float64(g.o.Count-min(g.o.Count, g.state.word(paceSent).Load())) / rate
 	return time.Duration(left * 1e9)
 }

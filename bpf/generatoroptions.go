@@ -16,7 +16,7 @@ const (
 	MaxSizes      = 16   // SIZES of c/generate.bpf.c
 	MinFrameSize4 = 64   // Ethernet + IPv4 + UDP + stamp, with FCS
 	MinFrameSize6 = 84   // Ethernet + IPv6 + UDP + stamp, with FCS
-	MaxPatience   = 64   // PATIENCE_MAX of c/generate.bpf.c
+	MaxPatience   = 64   // PATIENCE_MAX of c/pace.h
 	MaxFrameSize  = 3412 // what fits a live frame's page (3,408), with FCS
 	fcs           = 4
 )

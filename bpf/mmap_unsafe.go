@@ -33,7 +33,7 @@ func (m *mapMemory) word(i int) *atomic.Uint64 {
 }
 
 func (m *mapMemory) close() error {
-	if m.mem == nil {
+	if m == nil || m.mem == nil {
 		return nil
 	}
 	mem := m.mem
@@ -52,23 +52,15 @@ func snapshot[T any](m *mapMemory, first int) (t T) {
 	return t
 }
 
-// wordOffset is the index of the 64-bit word a field of a bpf2go struct occupies.
+// The index of the 64-bit word that a field of a bpf2go struct occupies. Each state of a sending program starts with a pace.
 const (
-	stateStop = int(unsafe.Offsetof(generateGeneratorState{}.Stop) / 8)
-	stateDone = int(unsafe.Offsetof(generateGeneratorState{}.Done) / 8)
-	stateSent = int(unsafe.Offsetof(generateGeneratorState{}.Sent) / 8)
-
-	replayStop   = int(unsafe.Offsetof(replayReplayState{}.Stop) / 8)
-	replayDone   = int(unsafe.Offsetof(replayReplayState{}.Done) / 8)
-	replaySent   = int(unsafe.Offsetof(replayReplayState{}.Sent) / 8)
-	replayFailed = int(unsafe.Offsetof(replayReplayState{}.Failed) / 8)
+	paceStop   = int(unsafe.Offsetof(generatePace{}.Stop) / 8)
+	paceDone   = int(unsafe.Offsetof(generatePace{}.Done) / 8)
+	paceSent   = int(unsafe.Offsetof(generatePace{}.Sent) / 8)
+	paceFailed = int(unsafe.Offsetof(generatePace{}.Failed) / 8)
 
 	accountSeq   = int(unsafe.Offsetof(cpumeterCpuAccount{}.Seq) / 8)
 	accountWords = int(unsafe.Sizeof(cpumeterCpuAccount{}) / 8)
 
-	askStop       = int(unsafe.Offsetof(askAskState{}.Stop) / 8)
-	askDone       = int(unsafe.Offsetof(askAskState{}.Done) / 8)
-	askSent       = int(unsafe.Offsetof(askAskState{}.Sent) / 8)
-	askFailed     = int(unsafe.Offsetof(askAskState{}.Failed) / 8)
 	askStateWords = int(unsafe.Sizeof(askAskState{}) / 8)
 )

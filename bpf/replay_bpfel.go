@@ -23,29 +23,32 @@ type replayReplayFrame struct {
 }
 
 type replayReplayState struct {
-	_           structs.HostLayout
-	Stop        uint64
-	Done        uint64
-	Sent        uint64
-	Bytes       uint64
-	Calls       uint64
-	StartNs     uint64
-	EndNs       uint64
-	LateTotalNs uint64
-	LateMaxNs   uint64
-	LateSlots   uint64
-	Shifts      uint64
-	ShiftedNs   uint64
-	Held        uint64
-	GapMaxNs    uint64
-	Failed      uint64
-	LastNs      uint64
-	Next        uint64
-	Loop        uint64
-	LoopNs      uint64
-	DueNs       uint64
-	DueFrac     uint64
-	Tat         uint64
+	_    structs.HostLayout
+	Pace struct {
+		_           structs.HostLayout
+		Stop        uint64
+		Done        uint64
+		Sent        uint64
+		Calls       uint64
+		StartNs     uint64
+		EndNs       uint64
+		LateTotalNs uint64
+		LateMaxNs   uint64
+		LateSlots   uint64
+		Shifts      uint64
+		ShiftedNs   uint64
+		Held        uint64
+		GapMaxNs    uint64
+		Failed      uint64
+		LastNs      uint64
+		DueNs       uint64
+		DueFrac     uint64
+		Tat         uint64
+	}
+	Bytes  uint64
+	Next   uint64
+	Loop   uint64
+	LoopNs uint64
 }
 
 type replayReplayTime struct {

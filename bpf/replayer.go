@@ -181,10 +181,10 @@ func (r *Replayer) State() ReplayerState {
 func (r *Replayer) read() ReplayerState {
 	s := snapshot[replayReplayState](r.state, 0)
 	return ReplayerState{
-		Sent: s.Sent, Bytes: s.Bytes, Calls: s.Calls, Start: s.StartNs, End: s.EndNs,
-		LateTotal: time.Duration(s.LateTotalNs), LateMax: time.Duration(s.LateMaxNs), LateSlots: s.LateSlots,
-		Shifts: s.Shifts, Shifted: time.Duration(s.ShiftedNs), Held: s.Held, GapMax: time.Duration(s.GapMaxNs),
-		Done: s.Done != 0 && s.Failed == 0, last: s.LastNs,
+		Sent: s.Pace.Sent, Bytes: s.Bytes, Calls: s.Pace.Calls, Start: s.Pace.StartNs, End: s.Pace.EndNs,
+		LateTotal: time.Duration(s.Pace.LateTotalNs), LateMax: time.Duration(s.Pace.LateMaxNs), LateSlots: s.Pace.LateSlots,
+		Shifts: s.Pace.Shifts, Shifted: time.Duration(s.Pace.ShiftedNs), Held: s.Pace.Held, GapMax: time.Duration(s.Pace.GapMaxNs),
+		Done: s.Pace.Done != 0 && s.Pace.Failed == 0, last: s.Pace.LastNs,
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *Replayer) Times() []FrameTime {
 	if r.closed || r.times == nil {
 		return nil
 	}
-	out := make([]FrameTime, r.state.word(replaySent).Load())
+	out := make([]FrameTime, r.state.word(paceSent).Load())
 	for i := range out {
 		out[i] = FrameTime{Due: r.times.word(2 * i).Load(), Sent: r.times.word(2*i + 1).Load()}
 	}
@@ -212,7 +212,7 @@ func (r *Replayer) Stop() {
 		return
 	}
 	r.stopped = true
-	r.state.word(replayStop).Store(1) // pairs with READ_ONCE(s->stop) in replay
+	r.state.word(paceStop).Store(1) // pairs with READ_ONCE(s->stop) in replay
 	close(r.stop)
 }
 
@@ -264,7 +264,7 @@ func (r *Replayer) Run() (ReplayerResult, error) {
 	runs, err := liveRun{prog: r.obj.Replay.FD(), frame: r.frame, batch: r.o.Batch, finished: r.finished,
 		repeat: r.repeatNow, untilDone: r.untilDone, stop: r.stop}.drive()
 	s := r.read()
-	if n := r.state.word(replayFailed).Load(); err == nil && n > 0 {
+	if n := r.state.word(paceFailed).Load(); err == nil && n > 0 {
 		err = fmt.Errorf("frame %d could not be shaped", s.Sent+1)
 	}
 	if err != nil {
@@ -274,14 +274,14 @@ func (r *Replayer) Run() (ReplayerResult, error) {
 }
 
 func (r *Replayer) finished() bool {
-	return r.state.word(replayDone).Load() != 0 || r.state.word(replayStop).Load() != 0
+	return r.state.word(paceDone).Load() != 0 || r.state.word(paceStop).Load() != 0
 }
 
 // repeatNow is how many program runs the next system call is to make. Without a schedule each sends, and so the call ends
 // by itself; anything else is ended by liveRun's watch.
 func (r *Replayer) repeatNow() uint32 {
 	if !r.paced && r.o.Count > 0 {
-		return uint32(min(uint64(r.repeat), r.o.Count-r.state.word(replaySent).Load()))
+		return uint32(min(uint64(r.repeat), r.o.Count-r.state.word(paceSent).Load()))
 	}
 	return r.repeat
 }

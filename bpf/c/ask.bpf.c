@@ -2,12 +2,12 @@
 // Asks questions and checks the answers: requests of a request-and-response protocol whose messages start with a 16-bit id
 // (DNS), prepared by user space together with the answer each must get.
 //
-// ask is run by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES: called once per frame in an endless loop, it sends the next
-// request when it is due and drops the page when not. answers is attached to the same device: it takes the replies out,
+// ask sends the next request when it is due (pace.h). answers is attached to the same device: it takes the replies out,
 // finds the request by port and id, compares the reply with the expected one byte for byte, notes the latency from the
 // request's intended time, and drops it.
 
 #include "latency.h"
+#include "pace.h"
 #include "reply.h"
 
 #define SUM_BYTES 1600
@@ -41,24 +41,8 @@ struct slot {
 };
 
 struct ask_state {
-	u64 stop;            /* written by user space: send no more */
-	u64 done;            /* count reached */
-	u64 sent;            /* frames redirected */
-	u64 calls;           /* program runs, most of them waiting for the next slot */
-	u64 start_ns;        /* CLOCK_MONOTONIC: first frame's intended time */
-	u64 end_ns;          /* last frame redirected */
-	u64 late_total_ns;   /* sum over frames of (sent - intended) */
-	u64 late_max_ns;
-	u64 late_slots;      /* frames sent more than 1 ms after their intended time */
-	u64 shifts;          /* times the schedule moved on because it could not be caught up */
-	u64 shifted_ns;      /* by how much, in all */
-	u64 held;            /* calls that were due but held back by the catch-up limit */
-	u64 gap_max_ns;      /* longest time between two calls */
-	u64 failed;          /* frames that could not be shaped; must be 0 */
+	struct pace pace;
 	u64 forgotten;       /* requests without an answer when their port and id were used again */
-	u64 last_ns;         /* the previous call */
-	u64 due_ns, due_frac;/* next intended time, fraction in 2^-32 ns */
-	u64 tat;             /* theoretical arrival time of the catch-up limit, 2^-12 ns after start_ns */
 	u64 pad[5];          /* to a multiple of a cache line: streams run on different CPUs */
 };
 
@@ -121,62 +105,7 @@ volatile const u8 stream_of[CPUS] = {}; /* of each CPU that asks */
 volatile const u32 nstreams = 1;
 volatile const u32 nrequests = 1;
 volatile const u32 flows = 1;
-volatile const u32 ifindex = 0;
-volatile const u64 limit = 0;         /* frames of a stream; 0 = until stopped */
-volatile const u64 limit_more = 0;    /* streams below this number send one frame more */
-volatile const u64 interval_ns = 0;   /* between frames of a stream; both 0 = flood */
-volatile const u64 interval_frac = 0; /* 2^-32 ns */
-volatile const u64 catchup = 0;       /* shortest mean interval when late, 2^-12 ns */
-volatile const u64 burst = 96;        /* frames at once before catchup limits */
-volatile const u64 lag_ns = 0;        /* how late the schedule may run before it is shifted */
-volatile const u32 patience = 0;      /* how often one call looks at the clock again while nothing is due */
-
-#define LATE_NS 1000000
-#define PATIENCE_MAX 64
-
-/* Says whether the next frame may go now, and its intended time in *due. */
-static __always_inline int slot_of_time(struct ask_state *s, u64 now, u64 *due)
-{
-	if (!s->start_ns) {
-		s->start_ns = now;
-		s->due_ns = now;
-	}
-	if (!interval_ns && !interval_frac) {
-		*due = now;
-		return 1;
-	}
-	if (s->due_ns > now)
-		return 0;
-
-	/* GCRA (ITU-T I.371): conforming when the theoretical arrival time is at most the burst ahead. */
-	u64 at = (now - s->start_ns) << 12;
-	u64 tat = s->tat;
-	if (tat > at + burst * catchup) {
-		s->held++;
-		return 0;
-	}
-	s->tat = (tat > at ? tat : at) + catchup;
-
-	u64 late = now - s->due_ns;
-	if (lag_ns && late > lag_ns) {
-		u64 by = late - lag_ns;
-		s->due_ns += by;
-		s->shifts++;
-		s->shifted_ns += by;
-		late = lag_ns;
-	}
-	s->late_total_ns += late;
-	if (late > s->late_max_ns)
-		s->late_max_ns = late;
-	if (late > LATE_NS)
-		s->late_slots++;
-	*due = s->due_ns;
-
-	u64 frac = s->due_frac + interval_frac;
-	s->due_ns += interval_ns + (frac >> 32);
-	s->due_frac = frac & 0xffffffff;
-	return 1;
-}
+volatile const u64 limit_more = 0;    /* streams below this number send one frame more than limit */
 
 SEC("xdp") int ask(struct xdp_md *ctx)
 {
@@ -187,22 +116,15 @@ SEC("xdp") int ask(struct xdp_md *ctx)
 	struct ask_state *s = bpf_map_lookup_elem(&state, &stream);
 	if (!s)
 		return XDP_ABORTED;
-	u64 now = bpf_ktime_get_ns();
-	s->calls++;
-	if (s->done || READ_ONCE(s->stop))
+	struct pace *p = &s->pace;
+	u64 now = bpf_ktime_get_ns(), due = 0;
+	if (!running(p, now))
 		return XDP_DROP;
-	if (s->last_ns && now - s->last_ns > s->gap_max_ns)
-		s->gap_max_ns = now - s->last_ns;
-	s->last_ns = now;
-	/* The kernel hands frames to the device after a fixed number of calls: calls that wait fill it with frames. */
-	if (s->start_ns)
-		for (u32 i = 0; i < patience && i < PATIENCE_MAX && s->due_ns > now; i++)
-			now = bpf_ktime_get_ns();
-	u64 due = 0;
-	if (!slot_of_time(s, now, &due))
+	now = wait_for(p->due_ns, now);
+	if (!slot(p, now, &due))
 		return XDP_DROP;
 
-	u64 number = s->sent * nstreams + stream;
+	u64 number = p->sent * nstreams + stream;
 	u32 key = number % nrequests;
 	struct request *q = bpf_map_lookup_elem(&requests, &key);
 	if (!q)
@@ -238,14 +160,10 @@ SEC("xdp") int ask(struct xdp_md *ctx)
 	t->due_ns = due;
 	*(volatile u64 *)&t->number = number + 1;
 
-	s->sent++;
-	s->end_ns = now;
-	if (limit && s->sent >= limit + (stream < limit_more))
-		s->done = 1;
-	return bpf_redirect(ifindex, 0);
+	return send(p, now, limit ? limit + (stream < limit_more) : 0);
 failed:
-	s->failed++;
-	s->done = 1;
+	p->failed++;
+	p->done = 1;
 	return XDP_ABORTED;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// A packet generator run by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES: called once per frame in an endless loop, it
-// sends the frame when the next one is due and drops it (gives the page back) when not.
+// A packet generator: shapes and sends one frame per slot (pace.h).
 // Pages come back as the receiver left them (GRO and forwarding rewrite headers in place), so every header byte, the
 // stamp and both checksums are written on every frame.
 
+#include "pace.h"
 #include "packet.h"
 
 #define SIZES 16
@@ -20,26 +20,10 @@ struct size {
 };
 
 struct generator_state {
-	u64 stop;            /* written by user space: send no more */
-	u64 done;            /* count reached */
-	u64 sent;            /* frames redirected, duplicates included */
-	u64 duplicates;      /* of these, sent on purpose for the second time */
-	u64 calls;           /* program runs, most of them waiting for the next slot */
-	u64 start_ns;        /* CLOCK_MONOTONIC: first frame's intended time */
-	u64 end_ns;          /* last frame redirected */
-	u64 late_total_ns;   /* sum over frames of (sent - intended) */
-	u64 late_max_ns;
-	u64 late_slots;      /* frames sent more than 1 ms after their intended time */
-	u64 shifts;          /* times the schedule moved on because it could not be caught up */
-	u64 shifted_ns;      /* by how much, in all */
-	u64 held;            /* calls that were due but held back by the catch-up limit */
-	u64 gap_max_ns;      /* longest time between two calls: the generator itself stood still */
-	u64 failed;          /* frames that could not be shaped; must be 0 */
-	u64 last_ns;         /* the previous call */
+	struct pace pace;
+	u64 duplicates;      /* of the frames sent, on purpose for the second time */
 	u64 number;          /* next number */
 	u64 again;           /* 1: the next frame repeats number - 1 */
-	u64 due_ns, due_frac;/* next intended time, fraction in 2^-32 ns */
-	u64 tat;             /* theoretical arrival time of the catch-up limit, 2^-12 ns after start_ns */
 	u64 asked_ns;        /* ping-pong: when the request that is out was sent */
 	u64 abandoned;       /* ping-pong: requests that were waited for in vain */
 };
@@ -69,18 +53,10 @@ volatile const struct size sizes[SIZES] = {};
 volatile const u64 header[HEADER_WORDS] = {}; /* Ethernet to UDP, variable fields zero */
 volatile const u32 nsizes = 1;
 volatile const u32 family = 4;
-volatile const u32 ifindex = 0;
 volatile const u32 run = 0;
 volatile const u32 flows = 1;
 volatile const u32 source_port = 10000;
 volatile const u64 stream = 0;
-volatile const u64 limit = 0;         /* frames in all; 0 = until stopped */
-volatile const u64 interval_ns = 0;   /* between frames; both 0 = flood */
-volatile const u64 interval_frac = 0; /* 2^-32 ns */
-volatile const u64 catchup = 0;       /* shortest mean interval when late, 2^-12 ns */
-volatile const u64 burst = 96;        /* frames at once before catchup limits */
-volatile const u64 lag_ns = 0;        /* how late the schedule may run before it is shifted */
-volatile const u32 patience = 0;      /* how often one call looks at the clock again while nothing is due */
 volatile const u32 pingpong = 0;      /* 1: one request at a time, the next when the reply is in */
 volatile const u64 give_up_ns = 0;    /* ping-pong: how long a reply is waited for */
 
@@ -92,26 +68,13 @@ volatile const u32 fault_run = 0;
 volatile const u32 fault_mac = 0;
 volatile const u32 fault_payload = 0;
 
-#define LATE_NS 1000000
-#define PATIENCE_MAX 64
-
-/* Waits a little for the next slot. The kernel hands frames to the device after a fixed number of calls: calls that wait
- * fill it with frames, and calls that return at once with looks at the clock. */
-static __always_inline u64 wait_for_slot(struct generator_state *s, u64 now)
-{
-	if (!s->start_ns)
-		return now;
-	for (u32 i = 0; i < patience && i < PATIENCE_MAX && s->due_ns > now; i++)
-		now = bpf_ktime_get_ns();
-	return now;
-}
-
 /* Ping-pong: the next request goes when the one before is answered, or was waited for long enough, and not sooner after it
  * than the interval. Its time is that of sending. */
 static __always_inline int turn(struct generator_state *s, u64 now, u64 *due)
 {
-	if (s->start_ns) {
-		if (s->due_ns > now)
+	struct pace *p = &s->pace;
+	if (p->start_ns) {
+		if (p->due_ns > now)
 			return 0;
 		u32 key = stream;
 		struct answer *a = bpf_map_lookup_elem(&answers, &key);
@@ -124,57 +87,11 @@ static __always_inline int turn(struct generator_state *s, u64 now, u64 *due)
 		}
 		now = bpf_ktime_get_ns(); /* not the time before the look at the answer */
 	} else {
-		s->start_ns = now;
+		p->start_ns = now;
 	}
 	s->asked_ns = now;
-	s->due_ns = now + interval_ns;
+	p->due_ns = now + interval_ns;
 	*due = now;
-	return 1;
-}
-
-/* Says whether the next frame may go now, and its intended time in *due. */
-static __always_inline int slot(struct generator_state *s, u64 now, u64 *due)
-{
-	if (pingpong)
-		return turn(s, now, due);
-	if (!s->start_ns) {
-		s->start_ns = now;
-		s->due_ns = now;
-	}
-	if (!interval_ns && !interval_frac) {
-		*due = now;
-		return 1;
-	}
-	if (s->due_ns > now)
-		return 0;
-
-	/* GCRA (ITU-T I.371): conforming when the theoretical arrival time is at most the burst ahead. */
-	u64 at = (now - s->start_ns) << 12;
-	u64 tat = s->tat;
-	if (tat > at + burst * catchup) {
-		s->held++;
-		return 0;
-	}
-	s->tat = (tat > at ? tat : at) + catchup;
-
-	u64 late = now - s->due_ns;
-	if (lag_ns && late > lag_ns) {
-		u64 by = late - lag_ns;
-		s->due_ns += by;
-		s->shifts++;
-		s->shifted_ns += by;
-		late = lag_ns;
-	}
-	s->late_total_ns += late;
-	if (late > s->late_max_ns)
-		s->late_max_ns = late;
-	if (late > LATE_NS)
-		s->late_slots++;
-	*due = s->due_ns;
-
-	u64 frac = s->due_frac + interval_frac;
-	s->due_ns += interval_ns + (frac >> 32);
-	s->due_frac = frac & 0xffffffff;
 	return 1;
 }
 
@@ -203,17 +120,12 @@ SEC("xdp") int generate(struct xdp_md *ctx)
 	struct generator_state *s = bpf_map_lookup_elem(&state, &key);
 	if (!s)
 		return XDP_ABORTED;
-	u64 now = bpf_ktime_get_ns();
-	s->calls++;
-	if (s->done || READ_ONCE(s->stop))
+	struct pace *p = &s->pace;
+	u64 now = bpf_ktime_get_ns(), due = 0;
+	if (!running(p, now))
 		return XDP_DROP;
-	if (s->last_ns && now - s->last_ns > s->gap_max_ns)
-		s->gap_max_ns = now - s->last_ns;
-	s->last_ns = now;
-
-	u64 due = 0;
-	now = wait_for_slot(s, now);
-	if (!slot(s, now, &due))
+	now = wait_for(p->due_ns, now);
+	if (!(pingpong ? turn(s, now, &due) : slot(p, now, &due)))
 		return XDP_DROP;
 	u64 n = next_number(s);
 
@@ -221,7 +133,7 @@ SEC("xdp") int generate(struct xdp_md *ctx)
 	volatile const struct size *z = &sizes[k & (SIZES - 1)];
 	u32 have = ctx->data_end - ctx->data;
 	if (nsizes > 1 && have != z->frame_len && bpf_xdp_adjust_tail(ctx, (int)z->frame_len - (int)have)) {
-		s->failed++;
+		p->failed++;
 		return XDP_ABORTED;
 	}
 
@@ -274,13 +186,9 @@ SEC("xdp") int generate(struct xdp_md *ctx)
 		check = check == 0x5555 ? 0x1234 : check ^ 0x5555;
 	st16(u, 6, check);
 
-	s->sent++;
-	s->end_ns = now;
-	if (limit && s->sent >= limit)
-		s->done = 1;
-	return bpf_redirect(ifindex, 0);
+	return send(p, now, limit);
 failed:
-	s->failed++;
+	p->failed++;
 	return XDP_ABORTED;
 }
 
