@@ -5,7 +5,6 @@ package bpf
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -89,7 +88,7 @@ func (o AskerOptions) withDefaults() (AskerOptions, error) {
 			return bad("the reply to question %d has %d bytes, want %d..%d", i+1, len(q.Reply), messageLen, maxReply)
 		}
 		g.Sizes = []int{max(head+len(q.Request)+fcs, MinFrameSize6)}
-		if err := g.checkMTU(); err != nil {
+		if err := g.checkDevice(); err != nil {
 			return bad("question %d: %w", i+1, err)
 		}
 	}
@@ -117,16 +116,8 @@ func (o AskerOptions) variables() (map[string]any, error) {
 	v := map[string]any{
 		askVarMatch: askFlowMatch(match), askVarStreamOf: streams, askVarNstreams: uint32(n), askVarNrequests: uint32(len(o.Questions)),
 		askVarFlows: uint32(o.Flows), askVarIfindex: uint32(o.IfIndex), askVarLimit: o.Count / n, askVarLimitMore: o.Count % n,
-		askVarBurst: uint64(o.Burst), askVarLagNs: uint64(o.MaxLag), askVarPatience: uint32(o.Patience),
 	}
-	if o.Rate > 0 {
-		rate := o.Rate / float64(n)
-		whole, frac := math.Modf(1e9 / rate)
-		v[askVarIntervalNs] = uint64(whole)
-		v[askVarIntervalFrac] = uint64(frac * (1 << 32))
-		v[askVarCatchup] = uint64(1e9 / rate / o.CatchUp * (1 << 12))
-	}
-	return v, nil
+	return o.generator().pace().variables(v), nil
 }
 
 // request lays a question out as a frame, source port, id and checksum left 0.

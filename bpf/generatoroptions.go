@@ -5,7 +5,6 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -91,10 +90,6 @@ func (o GeneratorOptions) withDefaults() (GeneratorOptions, error) {
 	setDefault(&o.DstPort, 9000)
 	setDefault(&o.SrcPort, 10000)
 	setDefault(&o.Flows, 1)
-	setDefault(&o.Batch, 64)
-	setDefault(&o.CatchUp, 1.25)
-	setDefault(&o.Burst, 96)
-	setDefault(&o.MaxLag, 50*time.Millisecond)
 	setDefault(&o.GiveUp, 100*time.Millisecond)
 	if len(o.Sizes) == 0 {
 		o.Sizes = []int{least}
@@ -110,29 +105,13 @@ func (o GeneratorOptions) withDefaults() (GeneratorOptions, error) {
 			return bad("frame size %d, want %d..%d (with FCS)", s, least, MaxFrameSize)
 		}
 	}
-	if o.Rate < 0 || o.Rate > 1e9 || math.IsNaN(o.Rate) {
-		return bad("Rate is %g, want 0..1e9 frames per second", o.Rate)
+	p, err := o.pace().withDefaults("generator")
+	if err != nil {
+		return o, err
 	}
-	if o.Rate > 0 && o.Rate < 1e-3 {
-		return bad("Rate is %g, want at least 0.001 frames per second", o.Rate)
-	}
-	if o.Batch < 1 || o.Batch > 64 {
-		return bad("Batch is %d, want 1..64", o.Batch)
-	}
-	if o.Patience < 0 || o.Patience > MaxPatience {
-		return bad("Patience is %d, want 0..%d", o.Patience, MaxPatience)
-	}
-	if !(o.CatchUp >= 1 && o.CatchUp <= 1000) {
-		return bad("CatchUp is %g, want 1..1000", o.CatchUp)
-	}
-	if o.Burst < 1 || o.Burst > 1<<16 {
-		return bad("Burst is %d, want 1..65536", o.Burst)
-	}
+	o.Batch, o.CatchUp, o.Burst, o.MaxLag = p.batch, p.catchUp, p.burst, p.maxLag
 	if o.PingPong != nil && (o.Faults.Swap != 0 || o.Patience != 0 || o.GiveUp < time.Microsecond) {
 		return bad("PingPong goes with neither Faults.Swap nor Patience, and GiveUp (%s) must be 1us or more", o.GiveUp)
-	}
-	if o.MaxLag < 0 {
-		return bad("MaxLag is %s", o.MaxLag)
 	}
 	if o.Count >= 1<<40 {
 		return bad("Count is %d, numbers have 40 bits", o.Count)
@@ -147,20 +126,20 @@ func setDefault[T comparable](v *T, to T) {
 	}
 }
 
-// checkMTU refuses frames that the redirect would swallow without counting them (xdp_ok_fwd_dev in net/core/filter.c:
-// MTU + Ethernet header + VLAN tag).
-func (o GeneratorOptions) checkMTU() error {
-	dev, err := net.InterfaceByIndex(o.IfIndex)
+func (o GeneratorOptions) pace() pace {
+	return pace{rate: o.Rate, batch: o.Batch, patience: o.Patience, catchUp: o.CatchUp, burst: o.Burst, maxLag: o.MaxLag}
+}
+
+// checkDevice refuses an interface that cannot send these frames.
+func (o GeneratorOptions) checkDevice() error {
+	dev, err := sendingDevice(o.IfIndex)
+	for _, s := range o.Sizes {
+		if err == nil {
+			err = checkMTU(dev, s-fcs)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("generator: %w", err)
-	}
-	if dev.Flags&net.FlagUp == 0 {
-		return fmt.Errorf("generator: interface %s is down", dev.Name)
-	}
-	for _, s := range o.Sizes {
-		if s-fcs > dev.MTU+ethLen+4 {
-			return fmt.Errorf("generator: frames of %d bytes do not fit the MTU of %s, %d: %w", s, dev.Name, dev.MTU, errTooLong)
-		}
 	}
 	return nil
 }

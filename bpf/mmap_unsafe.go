@@ -54,13 +54,14 @@ func snapshot[T any](m *mapMemory, first int) (t T) {
 
 // The index of the 64-bit word that a field of a bpf2go struct occupies. Each state of a sending program starts with a pace.
 const (
-	paceStop   = int(unsafe.Offsetof(generatePace{}.Stop) / 8)
-	paceDone   = int(unsafe.Offsetof(generatePace{}.Done) / 8)
-	paceSent   = int(unsafe.Offsetof(generatePace{}.Sent) / 8)
-	paceFailed = int(unsafe.Offsetof(generatePace{}.Failed) / 8)
+	paceStop = int(unsafe.Offsetof(generatePace{}.Stop) / 8)
+	paceDone = int(unsafe.Offsetof(generatePace{}.Done) / 8)
+	paceSent = int(unsafe.Offsetof(generatePace{}.Sent) / 8)
 
 	accountSeq   = int(unsafe.Offsetof(cpumeterCpuAccount{}.Seq) / 8)
 	accountWords = int(unsafe.Sizeof(cpumeterCpuAccount{}) / 8)
 
-	askStateWords = int(unsafe.Sizeof(askAskState{}) / 8)
+	generateStateWords = int(unsafe.Sizeof(generateGeneratorState{}) / 8)
+	replayStateWords   = int(unsafe.Sizeof(replayReplayState{}) / 8)
+	askStateWords      = int(unsafe.Sizeof(askAskState{}) / 8)
 )

@@ -4,8 +4,6 @@ package bpf
 
 import (
 	"fmt"
-	"math"
-	"net"
 	"time"
 )
 
@@ -73,40 +71,23 @@ func (o ReplayerOptions) withDefaults() (ReplayerOptions, error) {
 		}
 	}
 	setDefault(&o.Loops, 1)
-	setDefault(&o.Batch, 64)
-	setDefault(&o.CatchUp, 1.25)
 	setDefault(&o.PeakRate, 1e6)
-	setDefault(&o.Burst, 96)
-	setDefault(&o.MaxLag, 50*time.Millisecond)
 	if o.Loops < -1 {
 		return bad("Loops is %d", o.Loops)
 	}
 	if o.Count == 0 && o.Loops > 0 {
 		o.Count = uint64(o.Loops) * uint64(n)
 	}
-	if o.Rate < 0 || o.Rate > 1e9 || math.IsNaN(o.Rate) || o.Rate > 0 && o.Rate < 1e-3 {
-		return bad("Rate is %g, want 0 or 0.001..1e9 frames per second", o.Rate)
+	p, err := o.pace().withDefaults("replayer")
+	if err != nil {
+		return o, err
 	}
-	if o.Batch < 1 || o.Batch > 64 {
-		return bad("Batch is %d, want 1..64", o.Batch)
-	}
-	if o.Patience < 0 || o.Patience > MaxPatience {
-		return bad("Patience is %d, want 0..%d", o.Patience, MaxPatience)
-	}
-	if !(o.CatchUp >= 1 && o.CatchUp <= 1000) {
-		return bad("CatchUp is %g, want 1..1000", o.CatchUp)
-	}
+	o.Batch, o.CatchUp, o.Burst, o.MaxLag = p.batch, p.catchUp, p.burst, p.maxLag
 	if !(o.PeakRate >= 1 && o.PeakRate <= 1e9) {
 		return bad("PeakRate is %g, want 1..1e9 frames per second", o.PeakRate)
 	}
-	if o.Burst < 1 || o.Burst > 1<<16 {
-		return bad("Burst is %d, want 1..65536", o.Burst)
-	}
 	if o.LoopAt < 0 || o.LoopAt > MinReplayFrame-2 {
 		return bad("LoopAt is %d, want 0..%d", o.LoopAt, MinReplayFrame-2)
-	}
-	if o.MaxLag < 0 {
-		return bad("MaxLag is %s", o.MaxLag)
 	}
 	if o.RecordTimes && (o.Count == 0 || o.Count > maxRecorded) {
 		return bad("RecordTimes keeps 1..%d frames, and this run has %d (0 is no end)", maxRecorded, o.Count)
@@ -160,19 +141,19 @@ func (o ReplayerOptions) length() time.Duration {
 	return time.Duration(last/n)*o.Period + o.Due[last%n]
 }
 
-// checkDevice refuses an interface that is down, and frames that the redirect would swallow without counting them
-// (xdp_ok_fwd_dev in net/core/filter.c: MTU + Ethernet header + VLAN tag).
+func (o ReplayerOptions) pace() pace {
+	return pace{rate: o.Rate, batch: o.Batch, patience: o.Patience, catchUp: o.CatchUp, burst: o.Burst, maxLag: o.MaxLag}
+}
+
+// checkDevice refuses an interface that cannot send these frames.
 func (o ReplayerOptions) checkDevice() error {
-	dev, err := net.InterfaceByIndex(o.IfIndex)
+	dev, err := sendingDevice(o.IfIndex)
 	if err != nil {
 		return fmt.Errorf("replayer: %w", err)
 	}
-	if dev.Flags&net.FlagUp == 0 {
-		return fmt.Errorf("replayer: interface %s is down", dev.Name)
-	}
 	for i, f := range o.Frames {
-		if len(f) > dev.MTU+ethLen+4 {
-			return fmt.Errorf("replayer: frame %d of %d bytes does not fit the MTU of %s, %d: %w", i+1, len(f), dev.Name, dev.MTU, errTooLong)
+		if err := checkMTU(dev, len(f)); err != nil {
+			return fmt.Errorf("replayer: frame %d: %w", i+1, err)
 		}
 	}
 	return nil
