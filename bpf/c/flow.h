@@ -79,8 +79,8 @@ static __always_inline void count_queue(struct xdp_md *ctx)
 
 #define OURS (-1)
 
-/* Returns OURS, or the reason why the frame is not the run's. *udp is then the offset of the UDP header. */
-static __always_inline int classify(void *d, void *end, u32 *udp)
+/* Returns OURS if the frame is of the run's IP version, or the reason why it is not the run's. */
+static __always_inline int foreign_l2(void *d, void *end)
 {
 	if (d + ETH_LEN > end)
 		return REASON_TOO_SHORT;
@@ -101,6 +101,27 @@ static __always_inline int classify(void *d, void *end, u32 *udp)
 	default:
 		return REASON_FOREIGN_L2;
 	}
+	return OURS;
+}
+
+/* Returns OURS if the datagram at u has the run's stamp, or need not have it; else the reason why it is not the run's. */
+static __always_inline int foreign_run(void *u, void *end)
+{
+	if (!match.any_run) {
+		if (u + UDP_LEN + STAMP_LEN > end)
+			return REASON_TOO_SHORT;
+		if (ld32(u, UDP_LEN) != be32(match.run))
+			return REASON_FOREIGN_RUN;
+	}
+	return OURS;
+}
+
+/* Returns OURS, or the reason why the frame is not the run's. *udp is then the offset of the UDP header. */
+static __always_inline int classify(void *d, void *end, u32 *udp)
+{
+	int why = foreign_l2(d, end);
+	if (why != OURS)
+		return why;
 	if (!match.any_mac) {
 		for (int i = 0; i < 6; i++)
 			if (ld8(d, i) != match.dst_mac[i])
@@ -160,14 +181,8 @@ static __always_inline int classify(void *d, void *end, u32 *udp)
 		if (port < match.src_port_first || port - match.src_port_first >= match.src_ports)
 			return REASON_FOREIGN_PORT;
 	}
-	if (!match.any_run) {
-		if (u + UDP_LEN + STAMP_LEN > end)
-			return REASON_TOO_SHORT;
-		if (ld32(u, UDP_LEN) != be32(match.run))
-			return REASON_FOREIGN_RUN;
-	}
 	*udp = off;
-	return OURS;
+	return foreign_run(u, end);
 }
 
 #endif

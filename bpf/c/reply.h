@@ -9,25 +9,9 @@
  * the requests. */
 static __always_inline int classify_reply(void *d, void *end, u32 *udp)
 {
-	if (d + ETH_LEN > end)
-		return REASON_TOO_SHORT;
-	switch (ld16(d, 12)) {
-	case be16(ETHERTYPE_VLAN):
-	case be16(ETHERTYPE_QINQ):
-		return REASON_VLAN;
-	case be16(ETHERTYPE_ARP):
-		return REASON_ARP;
-	case be16(ETHERTYPE_IP4):
-		if (match.family != 4)
-			return REASON_FOREIGN_IP;
-		break;
-	case be16(ETHERTYPE_IP6):
-		if (match.family != 6)
-			return REASON_FOREIGN_IP;
-		break;
-	default:
-		return REASON_FOREIGN_L2;
-	}
+	int why = foreign_l2(d, end);
+	if (why != OURS)
+		return why;
 	u32 off;
 	if (match.family == 4) {
 		off = ETH_LEN + IP4_LEN;
@@ -60,14 +44,8 @@ static __always_inline int classify_reply(void *d, void *end, u32 *udp)
 	u32 port = be16(ld16(u, 2));
 	if (ld16(u, 0) != be16(match.dst_port) || port < match.src_port_first || port - match.src_port_first >= match.src_ports)
 		return REASON_FOREIGN_PORT;
-	if (!match.any_run) {
-		if (u + UDP_LEN + STAMP_LEN > end)
-			return REASON_TOO_SHORT;
-		if (ld32(u, UDP_LEN) != be32(match.run))
-			return REASON_FOREIGN_RUN;
-	}
 	*udp = off;
-	return OURS;
+	return foreign_run(u, end);
 }
 
 #endif
