@@ -61,6 +61,8 @@ func (o AskerOptions) withDefaults() (AskerOptions, error) {
 	switch {
 	case n == 0 || n > 255:
 		return bad("%d CPUs, want 1..255", n)
+	case o.Count > 0 && o.Count < uint64(n):
+		return bad("%d requests for %d CPUs: each needs one", o.Count, n)
 	case o.Flows > MaxAskFlows:
 		return bad("%d flows, at most %d: each has 65,536 requests of its own", o.Flows, MaxAskFlows)
 	case len(o.Questions) == 0 || len(o.Questions) > MaxQuestions:

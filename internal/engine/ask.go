@@ -29,6 +29,7 @@ type askPart struct {
 }
 
 func newAsk(p agent.Prepare) (_ *askPart, got agent.Prepared, err error) {
+	p.CPUs = withLoad(p)
 	a := &askPart{cpus: p.CPUs}
 	defer func() {
 		if err != nil {

@@ -34,6 +34,7 @@ func newGenerate(p agent.Prepare) (*generatePart, agent.Prepared, error) {
 // newGenerators makes one generator per CPU. alone says that the sending port has no XDP program of its own yet; tune changes
 // what the load does not say.
 func newGenerators(p agent.Prepare, alone bool, tune func(*bpf.GeneratorOptions)) (_ *generatePart, got agent.Prepared, err error) {
+	p.CPUs = withLoad(p)
 	g := &generatePart{cpus: p.CPUs}
 	defer func() {
 		if err != nil {
@@ -80,6 +81,14 @@ func newGenerators(p agent.Prepare, alone bool, tune func(*bpf.GeneratorOptions)
 	}
 	got.Effective = map[string]any{"method": "xdp-live-frames"}
 	return g, got, nil
+}
+
+// withLoad are the CPUs that have a share of the load: a count of less than one each would be none, and none is no limit.
+func withLoad(p agent.Prepare) []int {
+	if l := p.Generate; l != nil && l.Count > 0 && l.Count < uint64(len(p.CPUs)) {
+		return p.CPUs[:l.Count]
+	}
+	return p.CPUs
 }
 
 // readyToSend gives the sending port an XDP program of its own. Drivers of NICs (igb, ixgbe, virtio_net) make the queues
